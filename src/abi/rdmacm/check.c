@@ -30,12 +30,14 @@ static bool matters(enum rdma_cm_event_type type)
 	}
 }
 
+/* An id of a request of a peer's was made by no call of the application's. */
 void vb_cma_check_left(const struct vb_cma_id *id, const struct rdma_cm_event *event)
 {
 	if (vb_check_is_on() && matters(event->event))
-		vb_flaw_say(VB_FLAW_CM_LEFT, id->site,
-			    "%s was not taken when its id, which was made here, was destroyed",
-			    rdma_event_str(event->event));
+		vb_flaw_say(VB_FLAW_CM_LEFT, id->site ? id->site : vb_caller(),
+			    "%s was not taken when its id%s was destroyed%s",
+			    rdma_event_str(event->event), id->site ? ", which was made here," : "",
+			    id->site ? "" : " here");
 }
 
 void vb_cma_check_fetched(struct vb_cma_event *event)

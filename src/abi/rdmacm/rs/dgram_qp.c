@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/check/check.h"
 #include "abi/rdmacm/addr.h"
 #include "abi/rdmacm/device.h"
 #include "abi/rdmacm/rs/dgram_peer.h"
@@ -32,6 +33,7 @@ static int places_make(struct vb_rs_dgram *d, struct ibv_pd *pd)
 			       IBV_ACCESS_LOCAL_WRITE);
 	if (!d->out_mr)
 		return errno;
+	vb_check_is_ours(d->out_mr);
 	for (unsigned i = 0; i < n; i++)
 		d->out_free[i] = i;
 	d->out_count = n;
@@ -100,6 +102,8 @@ static int queue_make(struct vb_rs_dgram *d, struct vb_rs_qp *qp)
 	attr.send_cq = attr.recv_cq = qp->cq;
 	if (rdma_create_qp(qp->id, NULL, &attr))
 		return errno;
+	vb_check_is_ours(qp->cq);
+	vb_check_is_ours(qp->id->qp);
 	sizes->inline_bytes = (uint32_t)vb_min_u64(sizes->inline_bytes, attr.cap.max_inline_data);
 	return 0;
 }
@@ -117,6 +121,7 @@ static int receives_make(const struct vb_rs_dgram *d, struct vb_rs_qp *qp)
 			       IBV_ACCESS_LOCAL_WRITE);
 	if (!qp->in_mr)
 		return errno;
+	vb_check_is_ours(qp->in_mr);
 	for (unsigned i = 0; i < n && !rc; i++) {
 		qp->arrivals[i].qp = qp;
 		qp->arrivals[i].octets = qp->in + (size_t)i * SLOT_BYTES + VB_GRH_BYTES;
@@ -160,7 +165,10 @@ static int channel_make(struct vb_rs_dgram *d, struct ibv_context *verbs)
 	if (d->channel)
 		return 0;
 	d->channel = ibv_create_comp_channel(verbs);
-	return d->channel && !fcntl(d->channel->fd, F_SETFL, O_NONBLOCK) ? 0 : errno;
+	if (!d->channel || fcntl(d->channel->fd, F_SETFL, O_NONBLOCK))
+		return errno;
+	vb_check_is_ours(d->channel);
+	return 0;
 }
 
 static uint32_t places_of(uint32_t wanted, uint32_t bytes, uint32_t most)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/check/check.h"
 #include "abi/rdmacm/rs/flow.h"
 #include "base/check.h"
 
@@ -48,7 +49,11 @@ static int cq_make(struct vb_rs_stream *s)
 	if (!s->channel || fcntl(s->channel->fd, F_SETFL, O_NONBLOCK))
 		return errno;
 	s->cq = ibv_create_cq(s->id->verbs, places, s, s->channel, 0);
-	return s->cq ? 0 : errno;
+	if (!s->cq)
+		return errno;
+	vb_check_is_ours(s->channel);
+	vb_check_is_ours(s->cq);
+	return 0;
 }
 
 static int qp_make(struct vb_rs_stream *s)
@@ -70,6 +75,7 @@ static int qp_make(struct vb_rs_stream *s)
 
 	if (rdma_create_qp(s->id, NULL, &attr))
 		return errno;
+	vb_check_is_ours(s->id->qp);
 	s->rs.sizes.inline_bytes = attr.cap.max_inline_data;
 	return 0;
 }
@@ -82,7 +88,10 @@ static int buffer_make(struct vb_rs_stream *s, size_t bytes, int access, uint8_t
 		return ENOMEM;
 	memset(*buffer, 0, bytes);
 	*mr = ibv_reg_mr(s->id->pd, *buffer, bytes, access);
-	return *mr ? 0 : errno;
+	if (!*mr)
+		return errno;
+	vb_check_is_ours(*mr);
+	return 0;
 }
 
 static int buffers_make(struct vb_rs_stream *s)
