@@ -191,6 +191,16 @@ static inline void pair_open(struct pair *p)
 	qp_connect(p, p->a.qp, p->b.qp);
 }
 
+/* The way to the QPs of this pair, which are UD. */
+static inline struct ibv_ah *handle_make(struct pair *p)
+{
+	struct ibv_ah_attr attr = rtr_attr(p, p->b.qp).ah_attr;
+	struct ibv_ah *handle;
+
+	must(handle = ibv_create_ah(p->pd, &attr));
+	return handle;
+}
+
 static inline void end_close(struct end *e)
 {
 	if (e->qp)
@@ -267,6 +277,17 @@ static inline struct ibv_sge part(const struct end *e, uint32_t at, uint32_t byt
 		struct ibv_send_wr wr_ = {.wr_id = (id), .sg_list = &sge_, .num_sge = 1,          \
 					  .opcode = IBV_WR_SEND, .send_flags = (flags)}, *bad_;   \
 		none(ibv_post_send((e)->qp, &wr_, &bad_));                                        \
+	} while (0)
+
+/* UD: by this address handle, to this QPN and Q_Key (1: qp_init). */
+#define datagram_post(e, id, bytes, handle, qpn, key)                                             \
+	do {                                                                                      \
+		struct ibv_sge sge_ = part(e, 0, bytes);                                          \
+		struct ibv_send_wr wr_ = {.wr_id = (id), .sg_list = &sge_, .num_sge = 1,          \
+					  .opcode = IBV_WR_SEND,                                  \
+					  .send_flags = IBV_SEND_SIGNALED,                        \
+					  .wr.ud = {handle, qpn, key}}, *bad_;                    \
+		ibv_post_send((e)->qp, &wr_, &bad_);                                              \
 	} while (0)
 
 /* to: the other end; there: where in its memory. */

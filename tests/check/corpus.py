@@ -17,7 +17,7 @@ import tap
 
 ROOT = os.path.normpath(os.path.join(HERE, "../.."))
 BUILD = os.environ.get("VB_BUILD", os.path.join(ROOT, "build"))
-LIMIT_S = 180
+LIMIT_S = 120
 FLAW = re.compile(r"/\* FLAW: ([\w-]+)")
 ALSO = re.compile(r"ALSO: ([\w-]+) at ([\w.]+)")
 OPTIONS = re.compile(r"CHECKED WITH: (.*?) \*/")

@@ -41,6 +41,28 @@ static struct vb_check_object *object_of(enum vb_known_kind kind, const void *ob
 
 /* --- posting --- */
 
+/* Between these, all is locked but while the NIC is called. */
+static void posts_begin(struct vb_check_queue *queue)
+{
+	pthread_mutex_lock(&queue->order);
+	vb_check_lock();
+	vb_check_look_around();
+}
+
+static void sends_begin(struct vb_check_object *o, const struct ibv_qp *qp)
+{
+	posts_begin(&o->send);
+	vb_check_armed_for(qp->send_cq);
+	vb_check_armed_for(qp->recv_cq);
+}
+
+static void posts_end(struct vb_check_object *o, struct vb_check_queue *queue)
+{
+	pthread_mutex_unlock(&queue->order);
+	vb_check_leave(o);
+	vb_check_unlock();
+}
+
 /* The last ones were refused. */
 static void take_back(struct vb_check_object *o, struct vb_check_queue *queue, uint32_t count)
 {
@@ -85,11 +107,24 @@ static int unrecorded_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 	return EINVAL;
 }
 
+/* Reports an address handle that is destroyed: what it says is no more there. */
+static bool is_ah_gone(const struct ibv_qp *qp, const struct ibv_send_wr *wr, const void *site)
+{
+	const void *ah = vb_qp_is((struct vb_qp *)qp, VB_DATAGRAMS) ? wr->wr.ud.ah : NULL;
+
+	if (!ah || !is_gone(VB_KNOWN_AH, ah))
+		return false;
+	vb_flaw_say(VB_FLAW_STALE, site, "the address handle at %p was destroyed before this call",
+		    ah);
+	return true;
+}
+
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	const void *site = place(__builtin_return_address(0));
 	struct vb_check_object *o;
 	uint32_t refused = 0;
+	bool gone = false;
 	int rc;
 
 	vb_check_lock();
@@ -97,24 +132,20 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	vb_check_unlock();
 	if (!o)
 		return unrecorded_send(qp, wr, bad_wr);
-	pthread_mutex_lock(&o->send.order);
-	vb_check_lock();
-	vb_check_look_around();
-	vb_check_armed_for(qp->send_cq);
-	vb_check_armed_for(qp->recv_cq);
-	for (struct ibv_send_wr *w = wr; w; w = w->next)
+	sends_begin(o, qp);
+	for (struct ibv_send_wr *w = wr; w; w = w->next) {
 		send_note(o, w, site);
+		gone |= is_ah_gone(qp, w, site);
+	}
 	vb_check_unlock();
-	rc = vb_told_post_send(qp, wr, bad_wr);
+	if (gone)
+		*bad_wr = wr;
+	rc = gone ? EINVAL : vb_told_post_send(qp, wr, bad_wr);
 	vb_check_lock();
 	for (struct ibv_send_wr *w = rc ? *bad_wr : NULL; w; w = w->next)
 		refused++;
 	take_back(o, &o->send, refused);
-	vb_check_unlock();
-	pthread_mutex_unlock(&o->send.order);
-	vb_check_lock();
-	vb_check_leave(o);
-	vb_check_unlock();
+	posts_end(o, &o->send);
 	return rc;
 }
 
@@ -150,9 +181,7 @@ static int post_to(struct vb_check_object *o, const struct vb_rq *rq, struct ibv
 	uint32_t refused = 0;
 	int rc;
 
-	pthread_mutex_lock(&o->recv.order);
-	vb_check_lock();
-	vb_check_look_around();
+	posts_begin(&o->recv);
 	for (struct ibv_recv_wr *w = wr; w; w = w->next)
 		recv_note(o, w, site);
 	vb_check_unlock();
@@ -164,14 +193,12 @@ static int post_to(struct vb_check_object *o, const struct vb_rq *rq, struct ibv
 	take_back(o, &o->recv, refused);
 	if (o->kind == VB_KNOWN_QP)
 		vb_check_late(o, site);
+	else if (rq)
+		vb_check_srq_late(o, site);
 	if (rq)
 		vb_check_recv_place(&o->recv, atomic_load_explicit(&rq->tail,
 								   memory_order_acquire));
-	vb_check_unlock();
-	pthread_mutex_unlock(&o->recv.order);
-	vb_check_lock();
-	vb_check_leave(o);
-	vb_check_unlock();
+	posts_end(o, &o->recv);
 	return rc;
 }
 
@@ -333,11 +360,7 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	vb_check_unlock();
 	if (!o)
 		return usual_complete(qp);
-	pthread_mutex_lock(&o->send.order);
-	vb_check_lock();
-	vb_check_look_around();
-	vb_check_armed_for(qp->qp_base.send_cq);
-	vb_check_armed_for(qp->qp_base.recv_cq);
+	sends_begin(o, &qp->qp_base);
 	for (uint32_t i = 0; i < count; i++)
 		send_note(o, &b->posts[i].wr, site);
 	vb_check_unlock();
@@ -345,11 +368,7 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	vb_check_lock();
 	if (rc)
 		take_back(o, &o->send, count);
-	vb_check_unlock();
-	pthread_mutex_unlock(&o->send.order);
-	vb_check_lock();
-	vb_check_leave(o);
-	vb_check_unlock();
+	posts_end(o, &o->send);
 	return rc;
 }
 

@@ -204,6 +204,8 @@ static void ended(enum vb_known_kind kind, const void *object)
 	vb_check_lock();
 	at = place_of(object);
 	if (*at && (*at)->kind == kind) {
+		if (kind == VB_KNOWN_QP)
+			vb_check_queues_detach(*at);
 		vb_check_queues_forget(*at);
 		unlist(at);
 	}
@@ -222,6 +224,7 @@ void vb_check_objects_forget(void)
 	vb_checker.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	LIST_INIT(&vb_checker.objects);
 	TAILQ_INIT(&vb_checker.requests);
+	vb_checker.unanswered = 0;
 	for (unsigned i = 0; i < BUCKETS; i++)
 		bucket[i] = NULL;
 }

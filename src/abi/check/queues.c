@@ -23,11 +23,21 @@ void vb_check_queues_attach(struct vb_check_object *qp)
 	struct vb_check_object *cq = cq_of(qp_of(qp)->recv_cq);
 	struct vb_check_object *srq = vb_check_find(VB_KNOWN_SRQ, qp_of(qp)->srq);
 
+	if (srq)
+		srq->qps++;
 	for (unsigned i = 0; cq && srq && i < cq->cq.srqs; i++)
 		if (cq->cq.srq[i] == srq)
 			return;
 	if (cq && srq && cq->cq.srqs < VB_ARRAY_LEN(cq->cq.srq))
 		cq->cq.srq[cq->cq.srqs++] = srq;
+}
+
+void vb_check_queues_detach(const struct vb_check_object *qp)
+{
+	struct vb_check_object *srq = vb_check_find(VB_KNOWN_SRQ, qp_of(qp)->srq);
+
+	if (srq && srq->qps)
+		srq->qps--;
 }
 
 struct vb_check_queue *vb_check_recv_queue(struct vb_check_object *object)
@@ -110,6 +120,32 @@ void vb_check_late(struct vb_check_object *object, const void *site)
 	object->recv.late_told = late;
 }
 
+static void dropped_say(const struct vb_check_object *object)
+{
+	struct vb_qp *qp = object->object;
+	uint32_t qkeys = atomic_load_explicit(&qp->recv.wrong_qkeys, memory_order_relaxed);
+	uint32_t longs = atomic_load_explicit(&qp->recv.too_long, memory_order_relaxed);
+
+	if (qkeys)
+		vb_flaw_say(VB_FLAW_DROPPED, object->site,
+			    "QPN 0x%x, made here: %u datagrams had another Q_Key than the QP, "
+			    "which has 0x%x", qp_of(object)->qp_num, qkeys, qp->attr.qkey);
+	if (longs)
+		vb_flaw_say(VB_FLAW_DROPPED, object->site,
+			    "QPN 0x%x, made here: %u messages were longer than the receive that "
+			    "was posted for them%s", qp_of(object)->qp_num, longs,
+			    vb_qp_is(qp, VB_DATAGRAMS) ? ", with the 40 octets of the GRH" : "");
+}
+
+void vb_check_srq_late(const struct vb_check_object *srq, const void *site)
+{
+	struct vb_check_object *o;
+
+	LIST_FOREACH(o, &vb_checker.objects, all)
+		if (o->kind == VB_KNOWN_QP && qp_of(o)->srq == srq->object)
+			vb_check_late(o, site);
+}
+
 /* --- completed --- */
 
 static void failed_say(const struct vb_check_request *request, const struct ibv_wc *wc)
@@ -178,6 +214,8 @@ void vb_check_completed(const struct ibv_cq *ibv, const struct ibv_wc *wc)
 	if (!qp)
 		return;
 	if (wc->opcode & IBV_WC_RECV)
+		vb_check_answered();
+	if (wc->opcode & IBV_WC_RECV)
 		recv_completed(vb_check_recv_queue(qp), wc, cq);
 	else
 		send_completed(&qp->send, wc, cq);
@@ -243,6 +281,7 @@ void vb_check_queues_end(struct vb_check_object *object, const void *site, const
 	if (object->kind != VB_KNOWN_QP || object->ours)
 		return;
 	vb_check_late(object, NULL);
+	dropped_say(object);
 	state = vb_qp_state(object->object);
 	if (state != IBV_QPS_RTS && state != IBV_QPS_SQD)
 		return;

@@ -11,6 +11,9 @@
 /* A QP was made: its CQs may get completions of its SRQ. */
 void vb_check_queues_attach(struct vb_check_object *qp);
 
+/* It was destroyed. */
+void vb_check_queues_detach(const struct vb_check_object *qp);
+
 /* The queue (of one of these) that receives of this QP or SRQ are posted to. */
 struct vb_check_queue *vb_check_recv_queue(struct vb_check_object *object);
 
@@ -28,6 +31,9 @@ void vb_check_unsignaled(struct vb_check_object *qp, const struct vb_check_reque
  * the QP ends.
  */
 void vb_check_late(struct vb_check_object *qp, const void *site);
+
+/* The same of all QPs that receive from it. */
+void vb_check_srq_late(const struct vb_check_object *srq, const void *site);
 
 /* A QP's requests end: it is about to be destroyed, or reset, at this place. */
 void vb_check_queues_end(struct vb_check_object *object, const void *site, const char *how);

@@ -67,12 +67,17 @@ static void overlap_say(struct vb_check_request *request, struct vb_check_reques
 		    vb_callsite_of(site, other->site));
 }
 
-/* Does it use memory that another in flight uses? */
+/* Does it use memory that another in flight uses? A fence waits for READs and atomics. */
 static void meet(struct vb_check_request *request, struct vb_check_request *other)
 {
+	bool waits = request->fenced && request->queue == other->queue && other->writes;
+
 	for (uint32_t i = 0; i < request->count; i++) {
 		for (uint32_t j = 0; j < other->count; j++) {
 			if (!vb_check_pieces_meet(&request->piece[i], &other->piece[j]))
+				continue;
+			request->filled |= waits;
+			if (waits)
 				continue;
 			if (!request->shared)
 				overlap_say(request, other, &request->piece[i]);
@@ -118,8 +123,8 @@ static void wr_id_look(struct vb_check_queue *queue, const struct vb_check_reque
 			    vb_callsite_of(site, other->site));
 		return;
 	}
-	if (queue->count > queue->distinct)
-		queue->distinct = queue->count;
+	if (queue->signaled > queue->distinct)
+		queue->distinct = queue->signaled;
 }
 
 /* --- made --- */
@@ -175,13 +180,10 @@ static bool is_datagram(const struct vb_check_request *request)
 	return vb_qp_is(request->queue->owner->object, VB_DATAGRAMS);
 }
 
-/*
- * Is its data read until a completion says that it is not? A datagram leaves once: programs know
- * from its answer that it has left, and need not take its completion first (UCX).
- */
+/* Is its data read until a completion says that it is not? */
 static bool is_read(const struct vb_check_request *request)
 {
-	return !request->writes && !is_datagram(request);
+	return !request->writes && !request->filled;
 }
 
 struct vb_check_request *vb_check_send_add(struct vb_check_queue *queue,
@@ -198,15 +200,18 @@ struct vb_check_request *vb_check_send_add(struct vb_check_queue *queue,
 	request->opcode = wr->opcode;
 	request->signaled = signaled;
 	request->writes = writes(wr->opcode);
+	request->fenced = wr->send_flags & IBV_SEND_FENCE;
 	queue->signaled += signaled;
 	queue->unsignaled = signaled ? 0 : queue->unsignaled + 1;
 	meet_all(request);
 	if (!is_datagram(request))
 		wr_id_look(queue, request);
-	if (!request->writes)
+	if (!request->writes && !request->filled)
 		poison_look(request);
 	for (uint32_t i = 0; is_read(request) && i < request->count; i++)
 		vb_check_piece_watch(&request->piece[i]);
+	request->unanswered = is_datagram(request);
+	vb_checker.unanswered += request->unanswered;
 	return request;
 }
 
@@ -258,10 +263,19 @@ void vb_check_recv_place(struct vb_check_queue *queue, uint32_t tail)
 
 /* --- looked at --- */
 
+/* Nothing comes into an SRQ that no QP receives from. QPs of XRC are no objects of ours. */
+static bool is_reached(const struct vb_check_request *request)
+{
+	const struct vb_check_object *owner = request->queue->owner;
+
+	return owner->kind != VB_KNOWN_SRQ || owner->qps ||
+	       ((struct vb_srq *)owner->object)->xrcd;
+}
+
 /* The requests with memory watched have no other that shares it. */
 static bool is_watched(const struct vb_check_request *request)
 {
-	return !request->shared && !request->queue->owner->ours;
+	return !request->shared && !request->queue->owner->ours && is_reached(request);
 }
 
 static void unmapped_say(const struct vb_check_request *request,
@@ -375,7 +389,7 @@ static void look_sent(const struct vb_check_request *request)
 {
 	uint32_t at, end;
 
-	for (uint32_t i = 0; i < request->count && !request->queue->owner->ours; i++) {
+	for (uint32_t i = 0; is_watched(request) && i < request->count; i++) {
 		const struct vb_check_piece *piece = &request->piece[i];
 		enum vb_check_seen seen = vb_check_piece_look(piece, 0, &at, &end);
 
@@ -389,6 +403,27 @@ static void look_sent(const struct vb_check_request *request)
 					      "is unsignaled",
 				    at, end);
 	}
+}
+
+/*
+ * A datagram leaves once: programs know from an answer that it has left, and need not take its
+ * completion first (UCX). Which of what comes is its answer is not known.
+ */
+void vb_check_answered(void)
+{
+	struct vb_check_request *request;
+
+	if (!vb_checker.unanswered)
+		return;
+	TAILQ_FOREACH(request, &vb_checker.requests, all) {
+		if (!request->unanswered)
+			continue;
+		look_sent(request);
+		for (uint32_t i = 0; i < request->count; i++)
+			vb_check_piece_free(&request->piece[i]);
+		request->unanswered = false;
+	}
+	vb_checker.unanswered = 0;
 }
 
 void vb_check_request_end(struct vb_check_request *request, const struct ibv_wc *wc)
@@ -412,6 +447,7 @@ void vb_check_request_drop(struct vb_check_request *request)
 	TAILQ_REMOVE(&vb_checker.requests, request, all);
 	queue->count--;
 	queue->signaled -= request->signaled;
+	vb_checker.unanswered -= request->unanswered;
 	for (uint32_t i = 0; i < request->count; i++)
 		vb_check_piece_free(&request->piece[i]);
 	free(request);
@@ -431,7 +467,7 @@ void vb_check_region_ends(const void *mr, const void *place, const char *how)
 	char site[VB_CALLSITE_BYTES];
 
 	TAILQ_FOREACH(request, &vb_checker.requests, all) {
-		if (!uses(request, mr) || request->queue->owner->ours)
+		if (!uses(request, mr) || request->queue->owner->ours || !is_reached(request))
 			continue;
 		if (vb_flaw_again(VB_FLAW_MR_IN_USE, place))
 			return;

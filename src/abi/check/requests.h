@@ -29,6 +29,9 @@ void vb_check_request_drop(struct vb_check_request *request);
 void vb_check_look_around(void);
 void vb_check_look_at(struct vb_check_queue *queue);
 
+/* Something was received: what was sent as a datagram may have had its answer. */
+void vb_check_answered(void);
+
 /* The region is about to be `how` ("deregistered") at this place. */
 void vb_check_region_ends(const void *mr, const void *site, const char *how);
 

@@ -43,7 +43,10 @@ struct vb_check_request {
 	bool signaled;
 	bool placed;  /* of a receive: position is known */
 	bool writes;  /* the NIC writes to its memory */
+	bool unanswered; /* a datagram, and nothing was received since */
 	bool shared;  /* its memory is also another's in flight */
+	bool fenced;  /* what is before it in its queue is done when it begins */
+	bool filled;  /* its data is the result of a request before it */
 	bool pages_closed; /* --pages: some of its pages are forbidden to the program */
 	uint32_t count;
 	struct vb_check_piece piece[];
@@ -61,7 +64,7 @@ struct vb_check_queue {
 	uint32_t count;	     /* in flight */
 	uint32_t signaled;   /* of these */
 	uint32_t unsignaled; /* at the end, without a signaled one behind */
-	uint32_t distinct;   /* requests whose wr_id no other in flight had */
+	uint32_t distinct;   /* signaled ones whose wr_id no other in flight had */
 	bool repeats;	     /* wr_ids are no names here */
 	uint32_t late_told;  /* of vb_qp.recv.late */
 };
@@ -102,6 +105,7 @@ struct vb_check_object {
 	struct vb_check_cq cq;
 	struct vb_check_region region;
 	pid_t event_by; /* QP, SRQ: who took its last asynchronous event */
+	uint32_t qps;	/* SRQ: that receive from it */
 };
 
 LIST_HEAD(vb_check_objects, vb_check_object);
@@ -110,6 +114,7 @@ struct vb_check_state {
 	pthread_mutex_t lock;
 	struct vb_check_objects objects;
 	struct vb_check_requests requests;
+	uint32_t unanswered; /* requests */
 	bool poison, pages;
 };
 extern struct vb_check_state vb_checker; /* objects.c */

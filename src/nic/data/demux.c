@@ -139,6 +139,8 @@ void vb_batch_heed(struct vb_batch *batch, struct vb_qp *qp, struct vb_resp_resu
 	case VB_RESP_DROPPED:
 		if (result.verdict == VB_NO_RECV)
 			came_early(qp);
+		else if (result.verdict == VB_TOO_LONG)
+			atomic_fetch_add_explicit(&qp->recv.too_long, 1, memory_order_relaxed);
 		vb_batch_count(batch, verdict_stat[result.verdict]);
 		break;
 	case VB_RESP_FAILED:

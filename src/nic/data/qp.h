@@ -90,6 +90,8 @@ struct vb_qp_recv {
 	/* messages that came before a receive was posted: the place that the last one wanted in
 	 * rq, and in the high half how many there were */
 	_Atomic uint64_t late;
+	/* datagrams dropped because of their Q_Key, or for being longer than their receive */
+	_Atomic uint32_t wrong_qkeys, too_long;
 };
 
 /* What peers see of it (export.h). */

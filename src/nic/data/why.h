@@ -23,7 +23,7 @@
 	X(0x01, FLUSHED, "the QP was in the error state before its turn came", \
 	  "look at the first error of this QP, or at who moved it to ERR") \
 	X(0x10, SILENT, "no acknowledgement came: timeout and retry_cnt are used up", \
-	  "is the peer's QP in RTR, with this QPN? Is its address right? Is it stopped?") \
+	  "is the peer's QP in RTR, with this QPN and PSN? Is its address right? Is it stopped?") \
 	X(0x11, GONE, "the peer's process has ended", \
 	  "look at why the other program ended") \
 	X(0x12, NOT_READY, "RNR: the peer has no receive posted, and rnr_retry is used up", \
@@ -79,7 +79,7 @@
 	X(0x61, LOCAL_LENGTH, "the message is longer than the QP or the path MTU allows", \
 	  "compare the sum of the SGEs with max_msg_sz, or with the path MTU of a datagram") \
 	X(0x62, LOCAL_OPERATION, "the work request cannot be carried out by this QP", \
-	  "is there a way to the destination, and does the QP type do this?") \
+	  "is there a way to the destination, does the QP type do it, is max_rd_atomic 0?") \
 	X(0x63, BIND, "the window cannot be bound so, or the key cannot be invalidated", \
 	  "compare PD, MW_BIND, LOCAL_WRITE and bounds of the region with the window")
 /* clang-format on */

@@ -38,6 +38,7 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 	}
 	if (pkt->qkey != qp->attr.qkey) {
 		vb_batch_count(batch, VB_STAT_DROP_QKEY);
+		atomic_fetch_add_explicit(&qp->recv.wrong_qkeys, 1, memory_order_relaxed);
 		return;
 	}
 	qp->special.rx_ipv4 = vb_gid_is_ipv4(frame->path.src);
