@@ -39,6 +39,7 @@ struct pair {
 	int cqe;	       /* 64 */
 	uint32_t send_wr;      /* 16 */
 	uint32_t recv_wr;      /* 32 */
+	uint32_t inline_bytes;
 	bool with_channel, all_signaled, rnr_at_once;
 	int rights; /* LOCAL_WRITE and remote ones for a; b's too unless set */
 	union ibv_gid gid;
@@ -152,7 +153,8 @@ static inline struct ibv_qp_init_attr qp_attr(const struct pair *p, struct ibv_c
 		.cap = {.max_send_wr = p->send_wr ? p->send_wr : 16,
 			.max_recv_wr = p->recv_wr ? p->recv_wr : 32,
 			.max_send_sge = 2,
-			.max_recv_sge = 2},
+			.max_recv_sge = 2,
+			.max_inline_data = p->inline_bytes},
 		.qp_type = p->type ? p->type : IBV_QPT_RC,
 		.sq_sig_all = p->all_signaled,
 	};

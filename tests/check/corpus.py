@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Each program of tests/check/corpus under `verbatim check`: it finds the flaw that the program's
 comment names, on that line, and nothing else; and nothing at all in the same program without the
-flaw. By shared memory, and by UDP. A pattern as argument chooses programs."""
+flaw. And what `right` does, which is unusual and legal, has none. By shared memory, and by UDP.
+A pattern as argument chooses some of them by their names here."""
 import concurrent.futures
+import fnmatch
 import glob
 import json
 import os
@@ -70,16 +72,10 @@ def wanted_of(source):
 
 def judge(run):
     """What is to be said against this run, and its output."""
-    source, argument, link = run
-    name = os.path.basename(source)[:-2]
-    wanted, options = wanted_of(source)
-    if not wanted:
-        return "it names no flaw", ""
-    if argument:
-        wanted = set()
+    _, program, options, argument, link, wanted = run
     try:
-        status, found, output = check(os.path.join(BUILD, "tests/check", name), options, argument,
-                                      link)
+        status, found, output = check(os.path.join(BUILD, "tests/check", program), options,
+                                      argument, link)
     except subprocess.TimeoutExpired:
         return f"it did not end within {LIMIT_S} s", ""
     if found == wanted and status == (99 if wanted else 0):
@@ -87,16 +83,31 @@ def judge(run):
     return f"status {status}, found {sorted(found or [])}, not {sorted(wanted)}", output
 
 
+def runs():
+    """(name, program, options, arguments, link, what is to be found) of each."""
+    for source in sorted(glob.glob(os.path.join(HERE, "corpus/*.c"))):
+        wanted, options = wanted_of(source)
+        program = os.path.basename(source)[:-2]
+        for link in ("", "udp"):
+            # A program that names no flaw is to find something that there is not.
+            yield (f"{program} {link}", program, options, [], link, wanted or {"a flaw"})
+            yield (f"{program} ok {link}", program, options, ["ok"], link, set())
+    right = subprocess.run([os.path.join(BUILD, "tests/check/right")], capture_output=True,
+                           text=True, check=True).stdout.split()
+    for name in right:
+        for options in ([], ["--poison"], ["--pages"]):
+            for link in ("", "udp"):
+                yield (" ".join(["right", name, *options, link]), "right", options, [name], link,
+                       set())
+
+
 def main():
     namespace_enter()
-    pattern = sys.argv[1] if len(sys.argv) > 1 else "*.c"
-    runs = [(source, argument, link)
-            for source in sorted(glob.glob(os.path.join(HERE, "corpus", pattern)))
-            for link in ("", "udp") for argument in ([], ["ok"])]
+    pattern = sys.argv[1] if len(sys.argv) > 1 else "*"
+    chosen = [run for run in runs() if fnmatch.fnmatch(run[0], pattern)]
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for (source, argument, link), (why, output) in zip(runs, pool.map(judge, runs)):
-            tap.judge(" ".join([os.path.basename(source)[:-2], *argument, *link.split()]), why,
-                      output)
+        for run, (why, output) in zip(chosen, pool.map(judge, chosen)):
+            tap.judge(run[0].strip(), why, output)
     return tap.end()
 
 
