@@ -3,7 +3,6 @@
  * What is unusual and legal: `verbatim check` has nothing to say about any of it. The argument is
  * the name of one; without one, the names are listed.
  */
-#define _GNU_SOURCE
 #include "corpus.h"
 
 #include <fcntl.h>
@@ -21,8 +20,12 @@ static struct ibv_sge sge_of(const void *at, uint32_t bytes, const struct ibv_mr
 static void exchange(struct pair *p, struct ibv_sge from, struct ibv_sge to)
 {
 	struct ibv_recv_wr recv = {.wr_id = 1, .sg_list = &to, .num_sge = 1}, *recv_bad;
-	struct ibv_send_wr send = {.wr_id = 2, .sg_list = &from, .num_sge = 1,
-				   .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr send = {.wr_id = 2,
+				   .sg_list = &from,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_SEND,
+				   .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 
 	none(ibv_post_recv(p->b.qp, &recv, &recv_bad));
 	none(ibv_post_send(p->a.qp, &send, &bad));
@@ -41,8 +44,12 @@ static void inline_data(void)
 		recv_post(&p.b, i, i * PIECE, PIECE);
 	for (unsigned i = 0; i < 16; i++) {
 		struct ibv_sge sge = {.addr = (uintptr_t)local, .length = PIECE};
-		struct ibv_send_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1,
-					 .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE}, *bad;
+		struct ibv_send_wr wr = {.wr_id = i,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_SEND,
+					 .send_flags = IBV_SEND_INLINE},
+				   *bad;
 
 		memset(local, (int)i, PIECE);
 		wr.send_flags |= i % 4 == 3 ? IBV_SEND_SIGNALED : 0;
@@ -154,7 +161,8 @@ static void window(void)
 				   IBV_ACCESS_REMOTE_WRITE};
 	struct ibv_send_wr bind = {.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_send_wr end = {.opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED};
-	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 	struct ibv_sge sge;
 	struct ibv_mw *mw;
 
@@ -162,8 +170,8 @@ static void window(void)
 	must(mw = ibv_alloc_mw(p.pd, IBV_MW_TYPE_2));
 	bind.bind_mw.mw = mw;
 	bind.bind_mw.rkey = wr.wr.rdma.rkey = end.invalidate_rkey = ibv_inc_rkey(mw->rkey);
-	bind.bind_mw.bind_info = (struct ibv_mw_bind_info){
-		p.b.mr, (uintptr_t)p.b.memory, 4096, IBV_ACCESS_REMOTE_WRITE};
+	bind.bind_mw.bind_info = (struct ibv_mw_bind_info){p.b.mr, (uintptr_t)p.b.memory, 4096,
+							   IBV_ACCESS_REMOTE_WRITE};
 	none(ibv_post_send(p.b.qp, &bind, &bad));
 	taken(p.b.cq);
 	sge = part(&p.a, 0, PIECE);
@@ -186,8 +194,7 @@ static void on_demand(void)
 	char *memory;
 
 	pair_open(&p);
-	must(all = ibv_reg_mr(p.pd, NULL, SIZE_MAX,
-			      IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE));
+	must(all = ibv_reg_mr(p.pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE));
 	memory = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	must(memory != MAP_FAILED);
 	for (unsigned i = 0; i < 8; i++) {
@@ -357,10 +364,14 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } all[] = {
-#define ROW(name) {#name, name}
-	ROW(inline_data), ROW(one_wr_id), ROW(srq_of_many), ROW(no_octets), ROW(window),
-	ROW(on_demand), ROW(files), ROW(children), ROW(events_at_the_end), ROW(drained),
-	ROW(receives_left), ROW(shared_source),
+#define ROW(name)           \
+	{                   \
+#name, name \
+	}
+	ROW(inline_data), ROW(one_wr_id),     ROW(srq_of_many),
+	ROW(no_octets),	  ROW(window),	      ROW(on_demand),
+	ROW(files),	  ROW(children),      ROW(events_at_the_end),
+	ROW(drained),	  ROW(receives_left), ROW(shared_source),
 };
 
 int main(int argc, char **argv)

@@ -306,7 +306,7 @@ def rule_headers(files):
 
 
 def rule_suites(_):
-    """Every suite is in tests/meson.build, by which it is run."""
+    """Every suite is in tests/meson.build and scripts/check.sh, by which it is run."""
     folder = os.path.join(ROOT, "tests")
     with open(os.path.join(folder, "meson.build"), encoding="utf8") as file:
         declared = set(re.findall(r"^  \['(\S+)',", file.read(), re.M))
@@ -314,7 +314,10 @@ def rule_suites(_):
     found = {os.path.relpath(path, folder) for suite in suites for end in ("sh", "py")
              for path in glob.glob(f"{folder}/{suite}/**/*.{end}", recursive=True)
              if os.access(path, os.X_OK)}
-    return sorted(found ^ declared)
+    with open(os.path.join(ROOT, "scripts/check.sh"), encoding="utf8") as file:
+        run = set(re.search(r'^suites="(.*)"$', file.read(), re.M).group(1).split())
+    return sorted(found ^ declared) + \
+           [f"{suite} is not in scripts/check.sh" for suite in sorted(suites - run)]
 
 
 def rule_pure_core(_):
