@@ -9,6 +9,7 @@
 #include "cli/check.h"
 #include "cli/cli.h"
 #include "cli/devices.h"
+#include "cli/explain/explain.h"
 #include "cli/hub.h"
 #include "cli/metrics.h"
 #include "cli/run.h"
@@ -33,6 +34,8 @@ static const struct command commands[] = {
 	  "what is in use, and by whom" },
 	{ "capture", vb_cli_capture, "-i PID [-w FILE] [--no-wait]",
 	  "the packets of a running process, for Wireshark" },
+	{ "explain", vb_cli_explain, "[--json] FILE ...",
+	  "what went wrong in captures, in words" },
 	{ "top",     vb_cli_top,     "[-b] [-s COLUMN] [-f TEXT]",
 	  "what queue pairs do at this moment" },
 	{ "trace",   vb_cli_trace,   "[-o FILE] [--udp] -- CMD",

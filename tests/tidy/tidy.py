@@ -29,6 +29,7 @@ LAYERS = {
     "engine": ["base", "wire", "engine"],
     "eth": ["base", "wire", "eth"],
     "script": ["base", "wire", "script"],
+    "explain": ["base", "wire", "explain"],
     "nic": ["base", "wire", "eth", "engine", "nic"],
     "link": ["base", "link"],
     "capture": ["base", "link", "capture"],
@@ -38,7 +39,8 @@ LAYERS = {
     "abi": ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub",
             "run", "abi"],
     "daemon": ["base", "wire", "cm", "link", "hub", "nic", "run", "daemon"],
-    "cli": ["base", "wire", "cm", "script", "link", "capture", "hub", "nic", "run", "cli"],
+    "cli": ["base", "wire", "cm", "script", "link", "capture", "hub", "nic", "run", "explain",
+            "cli"],
 }
 LIBRARY = ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub", "run",
            "abi"]
