@@ -104,6 +104,17 @@ static void ask_again(struct vb_asks *asks, struct vb_ask *ask, uint32_t event)
 	ask->last = event;
 }
 
+/* A READ that is repeated from where its answers ended begins within the first one. */
+static bool reads_on(const struct vb_asks *asks, const struct vb_ask *before, uint64_t psn,
+		     const struct vb_event *event)
+{
+	const struct vb_event *first = &asks->story->event[before->first];
+
+	return vb_event_op(event)->kind == VB_K_READ_REQ &&
+	       vb_event_op(first)->kind == VB_K_READ_REQ &&
+	       psn < before->psn + span_of(asks, first);
+}
+
 static bool request_take(struct vb_asks *asks, uint32_t index)
 {
 	const struct vb_event *event = &asks->story->event[index];
@@ -131,6 +142,8 @@ static bool request_take(struct vb_asks *asks, uint32_t index)
 	place = place_of(asks, psn);
 	if (place < asks->asks.count && asks->ask[place].psn == psn)
 		ask_again(asks, &asks->ask[place], index);
+	else if (place && reads_on(asks, &asks->ask[place - 1], psn, event))
+		ask_again(asks, &asks->ask[place - 1], index);
 	else
 		ask_add(asks, psn, index);
 	return true;

@@ -179,7 +179,7 @@ static void count_names(struct vb_compared *done, const struct keys *sent, const
 	}
 }
 
-/* Packets that came behind a later one, and were sent once. */
+/* Packets that came behind a later one, and were sent once. A READ may go on within itself. */
 static void count_late(struct vb_compared *done, const struct vb_story *story,
 		       const struct vb_view *view, const struct keys *sent, enum vb_side side)
 {
@@ -189,7 +189,8 @@ static void count_late(struct vb_compared *done, const struct vb_story *story,
 	for (uint32_t i = half->first; i < half->first + half->count; i++) {
 		const struct vb_event *event = &story->event[i];
 
-		if (vb_view_side(view, event) != side || !counts(event))
+		if (vb_view_side(view, event) != side || !counts(event) ||
+		    vb_event_op(event)->kind == VB_K_READ_REQ)
 			continue;
 		if (most == VB_NONE || vb_psn_diff(event->psn, most) > 0) {
 			most = event->psn;

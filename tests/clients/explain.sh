@@ -19,7 +19,8 @@ explained() {
 	"${explain[@]}" "$@" >"$tmp/text" 2>&1
 	rc=$?
 	tr '\n' ' ' <"$tmp/text" | tr -s ' ' >"$tmp/said"
-	[ $rc = "$status" ] || why="exit status $rc, not $status"
+	# shellcheck disable=SC2053 # a pattern
+	[[ $rc == $status ]] || why="exit status $rc, not $status"
 }
 
 # says NAME STATUS PATTERNS FILE ...: of the patterns, a line each, the words have every one, or,
@@ -129,9 +130,14 @@ says "a WRITE is damaged" 1 "^1\. icrc
 	the first of PSN $psn
 	!requests-lost" "${both[@]}"
 
-# named NAK TROUBLE: the request that the NAK is for, by its PSN.
+# named NAK TROUBLE: the request that the NAK is for, by its PSN. A busy machine may repeat the one
+# that the rule meets: that had been carried out, and is not refused.
 named() {
-	one_by "nak" "received write nth=20 -> nak $1" server
+	local i
+	for i in 1 2 3 4 5; do
+		one_by "nak" "received write nth=20 -> nak $1" server
+		! grep -q 'failed, IBV_WC_REM' "$tmp/log.client" || break
+	done
 	says "a WRITE is refused: $1" 1 "^1\. $2: RC, QPN
 		RDMA WRITE of 4096 octets at 0x[0-9a-f]* by rkey 0x[0-9a-f]* \(PSN $psn, wr_id
 		!requests-lost" "${both[@]}"
@@ -168,8 +174,9 @@ says "a slow receiver" 1 "^1\. rnr-wait
 	In the end all went on
 	!requests-lost" "${both[@]}"
 ran killed pcapng "VERBATIM_FAULTS=$faults/peer-killed.fault" "" "${many[@]}"
-says "the peer is killed, shared memory" 1 "^1\. peer-silent
-	its process has ended, or its queue pair failed" "${both[@]}"
+# Whether requests are left without an answer is up to when it was killed.
+says "the peer is killed, shared memory" "[01]" "capture-without-end
+	ib_send_bw \(pid [0-9]*\), whose capture is" "${both[@]}"
 
 # --- small programs, each with one error ---
 

@@ -296,6 +296,20 @@ def rule_flaws(_):
            ([] if len(wanted) > 20 else ["src/run/process/flaw.def: no table was found"])
 
 
+def rule_troubles(_):
+    """docs/explain.md lists the troubles of src/explain/trouble.def, each with the same words."""
+    with open(os.path.join(ROOT, "src/explain/trouble.def"), encoding="utf8") as file:
+        words = r'((?:"[^"]*"\s*)+)'
+        found = re.findall(rf'X\(\w+, "([^"]+)", \w+,\s*{words},\s*{words}\)', file.read())
+    with open(os.path.join(ROOT, "docs/explain.md"), encoding="utf8") as file:
+        rows = re.findall(r"^\| `([a-z-]+)` \| (.*) \| (.*) \|$", file.read(), re.M)
+    wanted = [(name, *("".join(re.findall(r'"([^"]*)"', part)) for part in parts))
+              for name, *parts in found]
+    return [f"docs/explain.md: {row}" for row in wanted if row not in rows] + \
+           [f"docs/explain.md has {row}" for row in rows if row not in wanted] + \
+           ([] if len(wanted) > 20 else ["src/explain/trouble.def: no table was found"])
+
+
 def rule_named(_):
     """The files that the pages name are there (tests/tidy/named.py)."""
     return named.faults(ROOT)

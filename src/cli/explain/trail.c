@@ -8,6 +8,9 @@
 #include "nic/core/names.h"
 #include "run/process/trail.h"
 
+/* More queue pairs are not told of. */
+enum { QPS_MAX = 256 };
+
 /* What a status means (ibv_poll_cq(3)); docs/errors.md has more of each. */
 static const struct {
 	enum ibv_wc_status status;
@@ -68,11 +71,18 @@ static uint64_t flushed(const struct vb_trail *trail, uint64_t count, uint32_t q
 }
 
 /* The first error of each queue pair says why; the others follow from it. */
-static bool is_first(const struct vb_trail *trail, uint64_t index)
+struct told {
+	uint32_t qpn[QPS_MAX], count;
+};
+
+static bool is_first(struct told *told, uint32_t qpn)
 {
-	for (uint64_t i = 0; i < index; i++)
-		if (is_error(&trail->event[i]) && trail->event[i].qpn == trail->event[index].qpn)
+	for (uint32_t i = 0; i < told->count; i++)
+		if (told->qpn[i] == qpn)
 			return false;
+	if (told->count == QPS_MAX)
+		return false;
+	told->qpn[told->count++] = qpn;
 	return true;
 }
 
@@ -101,6 +111,7 @@ static void error_add(struct vb_story *story, const struct vb_trail *trail, uint
 bool vb_cli_trail_add(struct vb_story *story, const uint8_t *octets, size_t bytes)
 {
 	const struct vb_trail *trail = (const struct vb_trail *)octets;
+	struct told told = {.count = 0};
 	uint64_t count;
 
 	if (bytes < sizeof(*trail) || trail->magic != VB_TRAIL_MAGIC ||
@@ -108,7 +119,7 @@ bool vb_cli_trail_add(struct vb_story *story, const uint8_t *octets, size_t byte
 		return false;
 	count = vb_min_u64(trail->count, (bytes - sizeof(*trail)) / sizeof(trail->event[0]));
 	for (uint64_t i = 0; i < count; i++)
-		if (is_error(&trail->event[i]) && is_first(trail, i))
+		if (is_error(&trail->event[i]) && is_first(&told, trail->event[i].qpn))
 			error_add(story, trail, count, i);
 	return true;
 }
