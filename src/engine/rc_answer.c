@@ -39,8 +39,8 @@ static uint64_t rto_measured_ns(const struct vb_req *req)
 }
 
 /*
- * Until a round trip is measured, the wait is twice what this answer took, if it was waited for from
- * the first of the timeouts on.
+ * Until a round trip is measured, the wait is twice what this answer took, if it was waited for
+ * from the first of the timeouts on.
  */
 static void wait_as_it_took(struct vb_req *req, uint64_t now_ns)
 {

@@ -49,8 +49,8 @@ enum vb_nak_what {
 };
 
 /*
- * Which of the packets that fit are meant: the from-th to the to-th, and of these every so many, and
- * of these one in `about` without a pattern.
+ * Which of the packets that fit are meant: the from-th to the to-th, of these every so many, and of
+ * these one in `about` without a pattern.
  */
 struct vb_rule_turns {
 	uint64_t from, to, every, about;

@@ -88,7 +88,8 @@ for link in "" udp; do
 	mean=$(awk '$1 == 4096 { print $3 }' "$tmp/client")
 	check "latencies are those that $program says" \
 		python3 "$insight" latency "$tmp/json" "$tmp/top" $program "${mean:-0}"
-	has "^verbatim_qp_latency_seconds\{.*\"$program\".*quantile=\"0.99\"\} [0-9.]+$" "$tmp/metrics"
+	has "^verbatim_qp_latency_seconds\{.*\"$program\".*quantile=\"0.99\"\} [0-9.]+$" \
+		"$tmp/metrics"
 	verdict "... and are a summary among the metrics" "they are not" "$tmp/metrics"
 	sed 's/^/# /' "$tmp/top"
 	program=ib_write_bw

@@ -6,8 +6,8 @@ prints what is wrong, and nothing if all is right.
   json FILE PROGRAM COUNT         that many of its processes are there, each with a QP in use
   metrics FILE PROGRAM COUNT      the same, and the text is what Prometheus reads
   rates FILE PROGRAM MB_PER_S     the sender's row of `top -b` agrees, within a wide factor
-  latency FILE TOP PROGRAM US     the JSON's latencies agree with what the program says, within a wide
-                                  factor, and top's are in order; FILE is of while top looked
+  latency FILE TOP PROGRAM US     the JSON's latencies agree with what the program says, within a
+                                  wide factor, and top's are in order; FILE is of while top looked
   screen VERBATIM PROGRAM COUNT   `top` in a terminal of 80 columns: shown, searched, and left
   picture FILE                    an SVG of the lines of a terminal, for docs/top.svg
 """

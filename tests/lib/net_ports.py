@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The ports of a modelled network (VERBATIM_NET), as src/link/around/net_ports.h has them.
 
-    net_ports.py NAME      says "ready", and at the end of its input a line for each address and way:
+    net_ports.py NAME      says "ready", and at the end of its input a line for each address and
+                           way:
                            ADDRESS up|down FRAMES OCTETS LOST MARKED LONGEST_WAIT_NS
 """
 import fcntl

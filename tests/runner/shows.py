@@ -101,9 +101,9 @@ def test_failures():
     report.expect("nothing but failures, logs and first lines stands there", all(
         line.startswith(("FAIL ", "     see build/check/", "     | ")) for line in alone[:-1]),
         output)
-    report.equal("each with its first lines", alone[alone.index("FAIL clients/mixed: two: why two"):]
-                 [2:5], ["     | before two", "     | # --- client", "     | #     words of two"],
-                 output)
+    mixed = alone[alone.index("FAIL clients/mixed: two: why two"):]
+    report.equal("each with its first lines", mixed[2:5], [
+        "     | before two", "     | # --- client", "     | #     words of two"], output)
     report.equal("each with its log", alone.count("     see build/check/clients-mixed.log"), 1)
     report.equal("the count", alone[-1], f"417 passed, {len(named)} failed, 4 skipped", output)
 

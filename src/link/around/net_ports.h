@@ -4,7 +4,7 @@
 
 /*
  * The ports of a modelled network, shared by all processes of a user that name the same one, also
- * across network namespaces. Of each port and direction one figure matters: when it has sent everything
+ * across network namespaces. Of each port and direction one figure matters: when it has sent all
  * that it was given. The others are for who looks. Any thread; nothing is locked, so a process may
  * die at any time.
  *
