@@ -13,6 +13,15 @@ static struct vb_resp_result dropped(enum vb_verdict why)
 	return (struct vb_resp_result){ VB_RESP_DROPPED, why };
 }
 
+/* The sender is told nothing; who looks for a message that is gone wants to know why. */
+static __attribute__((cold, noinline)) struct vb_resp_result
+refused(struct vb_resp *resp, const struct vb_pkt *pkt, const struct vb_op_info *info,
+	enum vb_verdict why)
+{
+	vb_host_refused(resp, pkt, info, why);
+	return dropped(why);
+}
+
 /* A local fault: completes the current receive request with it, and the QP fails. */
 static struct vb_resp_result recv_fault(struct vb_resp *resp, const struct vb_pkt *pkt,
 					const struct vb_op_info *info, enum vb_verdict verdict)
@@ -57,7 +66,7 @@ struct vb_resp_result vb_uc_request(struct vb_resp *resp, const struct vb_pkt *p
 	/* The next message gets the receive request that a dropped one had taken. */
 	if (vb_verdict_rows[verdict].uc == VB_FAULT_A)
 		return recv_fault(resp, pkt, info, verdict);
-	return dropped(verdict);
+	return refused(resp, pkt, info, verdict);
 }
 
 struct vb_resp_result vb_ud_request(struct vb_resp *resp, const struct vb_pkt *pkt,
@@ -68,11 +77,11 @@ struct vb_resp_result vb_ud_request(struct vb_resp *resp, const struct vb_pkt *p
 	if (resp->broken)
 		return dropped(VB_BAD_SEQUENCE);
 	if (pkt->payload_bytes > resp->mtu)
-		return dropped(VB_BAD_LENGTH);
+		return refused(resp, pkt, info, VB_BAD_LENGTH);
 	/* An SRQ takes nothing back, so the length is checked first. */
 	verdict = vb_host_datagram_take(resp, VB_GRH_BYTES + pkt->payload_bytes);
 	if (verdict != VB_OK)
-		return dropped(verdict);
+		return refused(resp, pkt, info, verdict);
 	resp->has_recv = true;
 	resp->offset = 0;
 	verdict = vb_host_recv_write(resp, 0, grh, VB_GRH_BYTES);

@@ -5,6 +5,7 @@
 #include "engine/rc_answer.h"
 #include "engine/rc_resp.h"
 #include "nic/data/acks.h"
+#include "nic/data/explain.h"
 #include "nic/data/migrate.h"
 #include "nic/service/xrc/xrc_rx.h"
 #include "nic/way/send_ring.h"
@@ -204,24 +205,29 @@ void vb_batch_answer(struct vb_batch *batch, struct vb_qp *qp, const struct vb_p
 		vb_batch_touch(batch, qp);
 }
 
+/* Not admitted. Returns false. */
+static __attribute__((cold, noinline)) bool drop(struct vb_batch *batch, struct vb_qp *qp,
+						 const struct vb_pkt *pkt,
+						 const struct vb_op_info *info, enum vb_stat reason)
+{
+	vb_batch_count(batch, reason);
+	vb_explain_drop(batch->nic, qp, NULL, pkt, info, reason);
+	return false;
+}
+
 bool vb_batch_admit(struct vb_batch *batch, struct vb_qp *qp, const struct vb_pkt *pkt,
 		    const struct vb_op_info *info)
 {
 	enum ibv_qp_state state = vb_qp_state(qp);
 
 	if (info->transport != qp->service->receive.transport) {
-		if (info->transport != VB_CNP)
-			vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
-		return false;
+		return info->transport != VB_CNP &&
+		       drop(batch, qp, pkt, info, VB_STAT_DROP_TRANSPORT);
 	}
-	if (state < IBV_QPS_RTR || state == IBV_QPS_ERR) {
-		vb_batch_count(batch, VB_STAT_DROP_STATE);
-		return false;
-	}
-	if ((pkt->pkey & 0x7fff) != (VB_PKEY_DEFAULT & 0x7fff)) {
-		vb_batch_count(batch, VB_STAT_DROP_PKEY);
-		return false;
-	}
+	if (state < IBV_QPS_RTR || state == IBV_QPS_ERR)
+		return drop(batch, qp, pkt, info, VB_STAT_DROP_STATE);
+	if ((pkt->pkey & 0x7fff) != (VB_PKEY_DEFAULT & 0x7fff))
+		return drop(batch, qp, pkt, info, VB_STAT_DROP_PKEY);
 	return true;
 }
 

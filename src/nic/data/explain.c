@@ -3,12 +3,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "nic/core/found.h"
 #include "nic/core/names.h"
 #include "nic/way/peer.h"
+#include "wire/grh.h"
 
 static const char *const kinds[] = {
 	[VB_K_SEND] = "SEND",
@@ -380,6 +382,144 @@ void vb_explain_refusal(struct vb_qp *qp, const struct vb_pkt *pkt, const struct
 	blame_rule(qp, finding);
 	set_peer_pid(qp, finding);
 	vb_finding_end(qp->nic, finding);
+}
+
+/* --- drops that no sender is told of --- */
+
+enum { DROPS_TOLD = 256 };
+
+/* How often a QPN has met a reason; what there is no room for is told no more. Any thread. */
+static uint64_t drop_count(uint32_t qpn, enum vb_stat reason)
+{
+	static struct {
+		_Atomic uint64_t name, count;
+	} told[DROPS_TOLD];
+	uint64_t name = (uint64_t)reason << 32 | qpn;
+
+	for (uint32_t i = 0; i < DROPS_TOLD; i++) {
+		uint64_t is = 0;
+		uint32_t place = (qpn + i) % DROPS_TOLD;
+
+		if (atomic_compare_exchange_strong(&told[place].name, &is, name) || is == name)
+			return atomic_fetch_add(&told[place].count, 1) + 1;
+	}
+	return 0;
+}
+
+static bool is_power_of_ten(uint64_t count)
+{
+	while (count && count % 10 == 0)
+		count /= 10;
+	return count == 1;
+}
+
+/* "QPN 0x22 dropped a datagram of 64 octets from QPN 0x11 at 10.0.0.1"; NULL: it is not told. */
+static struct vb_finding *drop_begin(const struct vb_nic *nic, const struct vb_qp *qp,
+				     const struct vb_path *from, const struct vb_pkt *pkt,
+				     const struct vb_op_info *info, enum vb_stat reason)
+{
+	struct vb_finding *finding = vb_finding_begin(nic);
+	uint64_t count = finding ? drop_count(pkt->dqpn, reason) : 0;
+	bool is_ud = info->transport == VB_UD;
+	char address[VB_ADDRESS_BYTES], sender[96] = "", so_far[48] = "";
+	const uint8_t *gid = from ? from->src : qp && !is_ud ? qp->to.path.dst : NULL;
+	uint32_t sqpn = is_ud ? pkt->sqpn : qp ? qp->to.dqpn : 0;
+
+	if (!is_power_of_ten(count)) {
+		free(finding);
+		return NULL;
+	}
+	if (sqpn && reason != VB_STAT_DROP_STRANGER)
+		snprintf(sender, sizeof(sender), " from QPN 0x%x", sqpn);
+	if (gid)
+		snprintf(sender + strlen(sender), sizeof(sender) - strlen(sender), "%s at %s",
+			 *sender ? "" : " from a QP", vb_gid_text(address, gid));
+	if (count > 1)
+		snprintf(so_far, sizeof(so_far), " (%" PRIu64 " times by now)", count);
+	snprintf(finding->what, sizeof(finding->what), "QPN 0x%x dropped a %s of %u octets%s%s",
+		 pkt->dqpn, is_ud ? "datagram" : kind_name(info->kind), pkt->payload_bytes, sender,
+		 so_far);
+	return finding;
+}
+
+static void drop_end(const struct vb_nic *nic, const struct vb_qp *qp, struct vb_finding *finding)
+{
+	if (qp)
+		blame_rule(qp, finding);
+	vb_finding_end(nic, finding);
+}
+
+void vb_explain_lost(struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info,
+		     enum vb_verdict verdict)
+{
+	static const enum vb_stat reasons[VB_VERDICTS] = {
+		[VB_NO_RECV] = VB_STAT_DROP_NO_RECV,
+		[VB_TOO_LONG] = VB_STAT_DROP_LENGTH,
+		[VB_BAD_LENGTH] = VB_STAT_DROP_LENGTH,
+		[VB_BAD_ACCESS] = VB_STAT_DROP_ACCESS,
+		[VB_BAD_MEMORY] = VB_STAT_DROP_ACCESS,
+	};
+	struct vb_finding *finding;
+
+	/* What continues a message that was dropped, or lost on its way, is no news. */
+	if (!reasons[verdict])
+		return;
+	finding = drop_begin(qp->nic, qp, NULL, pkt, info, reasons[verdict]);
+	if (!finding)
+		return;
+	if (verdict == VB_NO_RECV) {
+		snprintf(finding->why, sizeof(finding->why), "no receive request is posted");
+		finding->look = "post more receives, and sooner: its sender is not told of it";
+	} else if (verdict == VB_TOO_LONG && info->transport == VB_UD) {
+		snprintf(finding->why, sizeof(finding->why),
+			 "the next receive request has no room for %u octets, 40 of which are "
+			 "the GRH's", VB_GRH_BYTES + pkt->payload_bytes);
+		finding->look = vb_why_look(VB_WHY_TOO_LONG);
+	} else {
+		finding->look = vb_why_look(why_refused(qp, pkt, info, verdict, finding->why));
+	}
+	drop_end(qp->nic, qp, finding);
+}
+
+/* Why a packet does not come as far as a responder. */
+static const struct {
+	enum vb_stat reason;
+	const char *words, *look;
+} strays[] = {
+	{ VB_STAT_DROP_NO_QP, "no QP has this number",
+	  "compare the sender's destination QPN with qp_num; was the QP destroyed?" },
+	{ VB_STAT_DROP_STATE, "the QP is not in RTR, RTS, SQD or SQE",
+	  "move it to RTR before its peer sends; after a failure it is in ERR" },
+	{ VB_STAT_DROP_TRANSPORT, "the QP is of another type",
+	  "create both QPs with the same qp_type" },
+	{ VB_STAT_DROP_STRANGER, "the QP is connected to somebody else",
+	  "dest_qp_num and address of both ends have to name each other" },
+	{ VB_STAT_DROP_PKEY, "the P_Key is of another partition",
+	  "choose the pkey_index of the same partition at both ends" },
+	{ VB_STAT_DROP_BRAKE, "it follows WRITEs with wrong keys too soon",
+	  "the lines before say what was wrong with the keys" },
+};
+
+void vb_explain_drop(struct vb_nic *nic, const struct vb_qp *qp, const struct vb_path *from,
+		     const struct vb_pkt *pkt, const struct vb_op_info *info, enum vb_stat reason)
+{
+	struct vb_finding *finding;
+
+	if ((info->transport != VB_UC && info->transport != VB_UD) ||
+	    !(finding = drop_begin(nic, qp, from, pkt, info, reason)))
+		return;
+	for (unsigned i = 0; i < VB_ARRAY_LEN(strays); i++) {
+		if (strays[i].reason != reason)
+			continue;
+		snprintf(finding->why, sizeof(finding->why), "%s", strays[i].words);
+		finding->look = strays[i].look;
+	}
+	if (reason == VB_STAT_DROP_QKEY) {
+		snprintf(finding->why, sizeof(finding->why), "its Q_Key 0x%x is not the QP's, 0x%x",
+			 pkt->qkey, qp->attr.qkey);
+		finding->look = "set wr.ud.remote_qkey to the qkey of the receiving QP";
+	}
+	drop_end(nic, qp, finding);
 }
 
 /* --- where it was posted --- */

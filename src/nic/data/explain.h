@@ -21,6 +21,18 @@ enum vb_why vb_explain_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t
 void vb_explain_refusal(struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info,
 			enum vb_verdict verdict) __attribute__((cold, noinline));
 
+/*
+ * A message of UC or a datagram is dropped, which its sender is not told: by the verdict of a
+ * responder; or for a reason (VB_STAT_DROP_*) that was found before, where from is the path by
+ * which it came, and qp NULL if there is none of that number. A reason is told of a QPN when it is
+ * met for the 1st, 10th, 100th time and so on, so that a flood of them is a few lines.
+ */
+void vb_explain_lost(struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb_op_info *info,
+		     enum vb_verdict verdict) __attribute__((cold, noinline));
+void vb_explain_drop(struct vb_nic *nic, const struct vb_qp *qp, const struct vb_path *from,
+		     const struct vb_pkt *pkt, const struct vb_op_info *info, enum vb_stat reason)
+	__attribute__((cold, noinline));
+
 /* The QP is about to flush so many requests of this queue. */
 void vb_explain_flush(struct vb_qp *qp, const char *queue, uint32_t count)
 	__attribute__((cold, noinline));

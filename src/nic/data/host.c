@@ -242,7 +242,10 @@ void vb_host_refused(struct vb_resp *resp, const struct vb_pkt *pkt, const struc
 {
 	/* What came before is answered before the refusal. */
 	vb_journal_settle();
-	vb_explain_refusal(qp_of_resp(resp), pkt, info, verdict);
+	if (vb_transport_acks(resp->transport) || verdict == VB_BAD_RECV_SGE)
+		vb_explain_refusal(qp_of_resp(resp), pkt, info, verdict);
+	else
+		vb_explain_lost(qp_of_resp(resp), pkt, info, verdict);
 }
 
 enum vb_verdict vb_host_remote_check(struct vb_resp *resp, uint32_t rkey, uint64_t va,

@@ -10,6 +10,7 @@
 
 #include "base/psn.h"
 #include "nic/data/demux.h"
+#include "nic/data/explain.h"
 #include "nic/data/migrate.h"
 #include "nic/service/eth/segment.h"
 #include "nic/way/congestion.h"
@@ -71,6 +72,19 @@ static void refused(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 					      VB_STAT_CNPS_SEEN : VB_STAT_DROP_STRANGER);
 }
 
+/* Only what came by the wire, and datagrams, have a path of their own. */
+static __attribute__((cold, noinline)) void dropped(struct vb_batch *batch, const struct vb_qp *qp,
+						    const struct vb_from *from,
+						    const struct vb_pkt *pkt,
+						    const struct vb_op_info *info,
+						    enum vb_stat reason)
+{
+	bool has_path = !from->lane || info->transport == VB_UD;
+
+	vb_batch_count(batch, reason);
+	vb_explain_drop(batch->nic, qp, has_path ? &from->frame->path : NULL, pkt, info, reason);
+}
+
 /* Gives a packet to its QP. from->frame is also set for datagrams from rings. */
 static void receive(struct vb_batch *batch, const struct vb_from *from, const struct vb_pkt *pkt,
 		    const struct vb_op_info *info)
@@ -78,7 +92,7 @@ static void receive(struct vb_batch *batch, const struct vb_from *from, const st
 	struct vb_qp *qp = vb_batch_find(batch, pkt->dqpn);
 
 	if (!qp) {
-		vb_batch_count(batch, VB_STAT_DROP_NO_QP);
+		dropped(batch, NULL, from, pkt, info, VB_STAT_DROP_NO_QP);
 		return;
 	}
 	vb_batch_hold(batch, qp);
@@ -90,7 +104,7 @@ static void receive(struct vb_batch *batch, const struct vb_from *from, const st
 			    : is_from_peer_by_wire(batch, qp, from->frame, pkt, info))
 		vb_batch_packet(batch, qp, from->frame, pkt, info);
 	else
-		vb_batch_count(batch, VB_STAT_DROP_STRANGER);
+		dropped(batch, qp, from, pkt, info, VB_STAT_DROP_STRANGER);
 }
 
 /* --- from the wire --- */

@@ -5,6 +5,7 @@
 #include "engine/uc_ud.h"
 #include "nic/data/transition.h"
 #include "nic/data/demux.h"
+#include "nic/data/explain.h"
 #include "nic/data/qp_extra.h"
 #include "wire/opcode.h"
 
@@ -46,6 +47,7 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 	(void)frame;
 	if (is_braked(qp, info)) {
 		vb_batch_count(batch, VB_STAT_DROP_BRAKE);
+		vb_explain_drop(batch->nic, qp, NULL, pkt, info, VB_STAT_DROP_BRAKE);
 		return;
 	}
 	result = vb_uc_request(&qp->resp, pkt, info);

@@ -7,6 +7,7 @@
 #include "engine/uc_ud.h"
 #include "nic/core/ah.h"
 #include "nic/data/demux.h"
+#include "nic/data/explain.h"
 #include "nic/data/qp_extra.h"
 #include "nic/data/transition.h"
 #include "nic/way/send_ring.h"
@@ -34,11 +35,13 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 	/* ibv_create_qp_ex(3): a QP with another source QPN receives nothing. */
 	if (qp->special.sqpn != qp->ibv.qp.qp_num) {
 		vb_batch_count(batch, VB_STAT_DROP_NO_QP);
+		vb_explain_drop(batch->nic, qp, &frame->path, pkt, info, VB_STAT_DROP_NO_QP);
 		return;
 	}
 	if (pkt->qkey != qp->attr.qkey) {
 		vb_batch_count(batch, VB_STAT_DROP_QKEY);
 		atomic_fetch_add_explicit(&qp->recv.wrong_qkeys, 1, memory_order_relaxed);
+		vb_explain_drop(batch->nic, qp, &frame->path, pkt, info, VB_STAT_DROP_QKEY);
 		return;
 	}
 	qp->special.rx_ipv4 = vb_gid_is_ipv4(frame->path.src);
