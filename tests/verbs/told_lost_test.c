@@ -44,7 +44,8 @@ vt_pair_test(a_datagram_that_the_receive_has_no_room_for, .type = IBV_QPT_UD)
 
 	assert_int_equal(vt_recv_at(&p->b, 9, 0, 64), 0);
 	vt_wr(&w, IBV_WR_SEND, &p->a, &p->b, 64);
-	dropped(p, &w, "no room for 104 octets, 40 of which are the GRH's", "post receives as long");
+	dropped(p, &w, "no room for 104 octets, 40 of which are the GRH's",
+		"post receives as long");
 }
 
 vt_pair_test(a_datagram_to_a_qp_that_there_is_not, .type = IBV_QPT_UD)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "nic/core/found.h"
 #include "nic/core/names.h"
 #include "nic/way/peer.h"
@@ -460,6 +461,7 @@ void vb_explain_lost(struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb
 		[VB_BAD_MEMORY] = VB_STAT_DROP_ACCESS,
 	};
 	struct vb_finding *finding;
+	struct vb_text why;
 
 	/* What continues a message that was dropped, or lost on its way, is no news. */
 	if (!reasons[verdict])
@@ -468,7 +470,8 @@ void vb_explain_lost(struct vb_qp *qp, const struct vb_pkt *pkt, const struct vb
 	if (!finding)
 		return;
 	if (verdict == VB_NO_RECV) {
-		snprintf(finding->why, sizeof(finding->why), "no receive request is posted");
+		why = vb_text_in(finding->why, sizeof(finding->why));
+		vb_text_add(&why, "no receive request is posted", NULL);
 		finding->look = "post more receives, and sooner: its sender is not told of it";
 	} else if (verdict == VB_TOO_LONG && info->transport == VB_UD) {
 		snprintf(finding->why, sizeof(finding->why),
@@ -504,6 +507,7 @@ void vb_explain_drop(struct vb_nic *nic, const struct vb_qp *qp, const struct vb
 		     const struct vb_pkt *pkt, const struct vb_op_info *info, enum vb_stat reason)
 {
 	struct vb_finding *finding;
+	struct vb_text why;
 
 	if ((info->transport != VB_UC && info->transport != VB_UD) ||
 	    !(finding = drop_begin(nic, qp, from, pkt, info, reason)))
@@ -511,7 +515,8 @@ void vb_explain_drop(struct vb_nic *nic, const struct vb_qp *qp, const struct vb
 	for (unsigned i = 0; i < VB_ARRAY_LEN(strays); i++) {
 		if (strays[i].reason != reason)
 			continue;
-		snprintf(finding->why, sizeof(finding->why), "%s", strays[i].words);
+		why = vb_text_in(finding->why, sizeof(finding->why));
+		vb_text_add(&why, strays[i].words, NULL);
 		finding->look = strays[i].look;
 	}
 	if (reason == VB_STAT_DROP_QKEY) {
