@@ -11,12 +11,12 @@
 #define PUT(place, function) __atomic_store_n(&(place), function, __ATOMIC_RELEASE)
 
 /* Then whoever asks takes its function away. */
-static bool is_over(const struct ibv_context *context)
+static bool is_over(const struct ibv_context *context, uint64_t *now_ns)
 {
 	struct vb_nic *nic = vb_nic_of(context);
 
-	return vb_nic_now_ns(nic) > atomic_load_explicit(&nic->measured_until_ns,
-							 memory_order_relaxed);
+	*now_ns = vb_nic_now_ns(nic);
+	return *now_ns > atomic_load_explicit(&nic->measured_until_ns, memory_order_relaxed);
 }
 
 static void post_note(struct vb_qp *qp, uint32_t nth, const struct ibv_send_wr *wr, uint64_t now_ns)
@@ -38,11 +38,10 @@ static int measured_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct
 
 	if (vb_abi_is_gone(ibv->context))
 		return ctx->plain.post_send(ibv, wr, bad);
-	if (is_over(ibv->context)) {
+	if (is_over(ibv->context, &now_ns)) {
 		PUT(ibv->context->ops.post_send, ctx->plain.post_send);
 		return ctx->plain.post_send(ibv, wr, bad);
 	}
-	now_ns = vb_nic_now_ns(qp->nic);
 	vb_lock_take(&qp->lock);
 	for (const struct ibv_send_wr *one = wr; one; one = one->next)
 		post_note(qp, nth++, one, now_ns);
@@ -58,11 +57,10 @@ static int measured_complete(struct ibv_qp_ex *ibv)
 
 	if (vb_abi_is_gone(ibv->qp_base.context))
 		return b->complete(ibv);
-	if (is_over(ibv->qp_base.context)) {
+	if (is_over(ibv->qp_base.context, &now_ns)) {
 		PUT(ibv->wr_complete, b->complete);
 		return b->complete(ibv);
 	}
-	now_ns = vb_nic_now_ns(qp->nic);
 	vb_lock_take(&qp->lock);
 	for (uint32_t i = 0; i < b->count && !b->error; i++)
 		post_note(qp, i, &b->posts[i].wr, now_ns);
@@ -85,10 +83,10 @@ static void taken(struct vb_nic *nic, uint32_t qpn, bool good, uint64_t now_ns)
 	vb_lock_drop(&nic->rx);
 }
 
-static void all_taken(struct ibv_context *context, const struct ibv_wc *wc, int count)
+static void all_taken(struct ibv_context *context, const struct ibv_wc *wc, int count,
+		      uint64_t now_ns)
 {
 	struct vb_nic *nic = vb_nic_of(context);
-	uint64_t now_ns = vb_nic_now_ns(nic);
 	uint32_t last = 0; /* no QP has this number */
 
 	for (int i = 0; i < count; i++) {
@@ -106,13 +104,14 @@ static int measured_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *w
 {
 	struct vb_ctx *ctx = vb_ctx_of(cq->context);
 	int got = ctx->plain.poll_cq(cq, num_entries, wc);
+	uint64_t now_ns;
 
 	if (got <= 0)
 		return got;
-	if (is_over(cq->context))
+	if (is_over(cq->context, &now_ns))
 		PUT(cq->context->ops.poll_cq, ctx->plain.poll_cq);
 	else
-		all_taken(cq->context, wc, got);
+		all_taken(cq->context, wc, got, now_ns);
 	return got;
 }
 
@@ -125,14 +124,15 @@ static const struct vb_measured_cq *plain_of(const struct ibv_cq_ex *cq)
 static int one_taken(struct ibv_cq_ex *cq, int rc)
 {
 	const struct vb_measured_cq *plain = plain_of(cq);
+	uint64_t now_ns;
 
 	if (rc != 0)
 		return rc;
-	if (is_over(cq->context)) {
+	if (is_over(cq->context, &now_ns)) {
 		PUT(cq->start_poll, plain->start);
 		PUT(cq->next_poll, plain->next);
 	} else {
-		all_taken(cq->context, plain->current(cq), 1);
+		all_taken(cq->context, plain->current(cq), 1, now_ns);
 	}
 	return rc;
 }

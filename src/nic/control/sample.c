@@ -34,7 +34,7 @@ static void latency_fill(struct vb_sample_qp *row, struct vb_qp *qp,
 	struct vb_ctx *ctx = vb_ctx_of(qp->ibv.qp.context);
 	const struct vb_latency *latency;
 
-	if (measuring->begins && ctx->measure) {
+	if (measuring->begins && qp->ibv.qp.context && ctx->measure) {
 		vb_latency_look(qp);
 		vb_latency_begin(qp, measuring->anew);
 		ctx->measure(ctx, qp);
