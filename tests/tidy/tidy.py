@@ -13,6 +13,7 @@ import pairs
 import rooms
 import services
 import structs
+import told
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import tap
@@ -308,6 +309,11 @@ def rule_troubles(_):
     return [f"docs/explain.md: {row}" for row in wanted if row not in rows] + \
            [f"docs/explain.md has {row}" for row in rows if row not in wanted] + \
            ([] if len(wanted) > 20 else ["src/explain/trouble.def: no table was found"])
+
+
+def rule_told(_):
+    """Each status and event has its row in docs/errors.md, and a test (tests/tidy/told.py)."""
+    return told.faults(ROOT)
 
 
 def rule_named(_):

@@ -292,6 +292,8 @@ fault_test(the_port_goes_down_and_comes_back, "sent write nth=1 -> port down for
 	vt_event_acked(IBV_EVENT_PORT_ERR);
 	vt_event_acked(IBV_EVENT_PORT_ACTIVE);
 	assert_int_equal(port_state(), IBV_PORT_ACTIVE);
+	logged("port 1: IBV_EVENT_PORT_ERR: ", "it is down");
+	logged("port 1: IBV_EVENT_PORT_ACTIVE: ", "it is up");
 }
 
 fault_test(a_port_that_stays_down, "sent write -> port down", .timeout = 8, .retry_cnt = 1)
@@ -310,6 +312,7 @@ fault_test(a_gid_moves, "sent write -> gid 0 10.9.9.9\nsent write -> gid 1 gone"
 	vt_do(IBV_WR_RDMA_WRITE, &p->a, &p->b, 64,
 	      vt.gid_index == 0 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS);
 	vt_event_acked(IBV_EVENT_GID_CHANGE);
+	logged("port 1: IBV_EVENT_GID_CHANGE: ", "its table of GIDs changed");
 	assert_int_equal(ibv_query_gid(vt.ctx, 1, 0, &gid), 0);
 	assert_memory_equal(gid.raw, moved, sizeof(moved));
 }
@@ -326,6 +329,7 @@ fault_test(the_device_fails, "sent write nth=2 -> device fatal")
 	ibv_ack_async_event(&event);
 	vt_refused(EIO, ibv_alloc_pd(vt.ctx));
 	logged(".fault:1: ", "the device fails");
+	logged("the device: IBV_EVENT_DEVICE_FATAL: ", "calls fail with EIO");
 }
 
 /* --- which packets --- */

@@ -3,6 +3,8 @@
 
 #include <arpa/inet.h>
 
+#include "told.h"
+
 /*
  * Work queues, tables of them, and QPs that spread over them what they receive: which queue a frame
  * goes to is computed here once more, bit by bit, as Microsoft's "RSS Hashing Functions" has it.
@@ -654,8 +656,9 @@ spread_test(a_queue_whose_cq_overran_tells_it, 0)
 {
 	struct ibv_async_event event;
 	struct ibv_wq_init_attr attr;
-	unsigned seen = 0;
+	unsigned both = 0;
 
+	log_skip();
 	assert_int_equal(ibv_destroy_rwq_ind_table(s->table), 0);
 	assert_int_equal(ibv_destroy_wq(s->wq[0]), 0);
 	assert_int_equal(ibv_destroy_cq(s->cq[0]), 0);
@@ -673,18 +676,20 @@ spread_test(a_queue_whose_cq_overran_tells_it, 0)
 		assert_int_equal(wq_post(s, 0, i), 0);
 		raw_send(&s->a, OWN_SLOTS, 100);
 	}
-	while (seen != 3) {
+	while (both != 3) {
 		assert_true(vt_readable(s->b.ctx->async_fd, VT_WAIT_MS));
 		assert_int_equal(ibv_get_async_event(s->b.ctx, &event), 0);
 		if (event.event_type == IBV_EVENT_CQ_ERR) {
 			assert_ptr_equal(event.element.cq, s->cq[0]);
-			seen |= 1;
+			both |= 1;
 		} else {
 			assert_int_equal(event.event_type, IBV_EVENT_WQ_FATAL);
 			assert_ptr_equal(event.element.wq, s->wq[0]);
-			seen |= 2;
+			both |= 2;
 		}
 		ibv_ack_async_event(&event);
 	}
 	assert_int_equal(s->wq[0]->state, IBV_WQS_ERR);
+	logged(text("WQ 0x%x: IBV_EVENT_WQ_FATAL: ", s->wq[0]->wq_num), "the receive queue failed",
+	       NULL);
 }

@@ -603,6 +603,41 @@ vt_pair_test(an_access_that_only_an_event_reports, .type = IBV_QPT_RC)
 	       "the line before says what was refused", NULL);
 }
 
+vt_pair_test(a_request_that_only_an_event_reports, .type = IBV_QPT_RC)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_ATOMIC_FETCH_AND_ADD, &p->a, &p->b, 8);
+	w.wr.wr.atomic.remote_addr += 4;
+	vt_done(&p->a, &w, IBV_WC_REM_INV_REQ_ERR);
+	vt_event_acked(IBV_EVENT_QP_REQ_ERR);
+	logged(text("QPN 0x%x: IBV_EVENT_QP_REQ_ERR: ", p->b.qp->qp_num),
+	       "the line before says what was refused", NULL);
+	seen = 0;
+	logged(text("QPN 0x%x refused ", p->b.qp->qp_num), "not a multiple of 8", NULL);
+}
+
+vt_pair_test(a_message_before_rts, .state = IBV_QPS_INIT)
+{
+	vt_climb(p->a.qp, &p->opt, IBV_QPS_RTS, p->b.qp->qp_num);
+	vt_climb(p->b.qp, &p->opt, IBV_QPS_RTR, p->a.qp->qp_num);
+	vt_exchange(&p->a, &p->b);
+	vt_event_acked(IBV_EVENT_COMM_EST);
+	logged(text("QPN 0x%x: IBV_EVENT_COMM_EST: ", p->b.qp->qp_num), "before it was in RTS",
+	       "move it to RTS", NULL);
+}
+
+vt_pair_test(a_read_without_resources, .no_rd_atomic = true)
+{
+	struct vt_wr w;
+
+	vt_wr(&w, IBV_WR_RDMA_READ, &p->a, &p->b, 8);
+	vt_post(&p->a, &w);
+	assert_int_equal(vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_LOC_QP_OP_ERR).vendor_err, 0x62);
+	logged(text("QPN 0x%x to QPN 0x%x", p->a.qp->qp_num, p->b.qp->qp_num), "RDMA READ (wr_id ",
+	       "IBV_WC_LOC_QP_OP_ERR", "max_rd_atomic", NULL);
+}
+
 vt_pair_test(a_cq_that_overruns, .type = IBV_QPT_UD, .cqe = 4)
 {
 	struct ibv_async_event event;

@@ -50,8 +50,8 @@ static const struct event_row rows[] = {
 	[IBV_EVENT_DEVICE_FATAL] = { DEVICE, "it failed: all QPs are in ERR, and calls fail with "
 					     "EIO", "close every context, and open it anew" },
 	[IBV_EVENT_PORT_ACTIVE] = { PORT, "it is up", "" },
-	[IBV_EVENT_PORT_ERR] = { PORT, "it is down: no interface of it is up", "" },
-	[IBV_EVENT_SRQ_ERR] = { SRQ, "it failed", "" },
+	[IBV_EVENT_PORT_ERR] = { PORT, "it is down",
+			       "is one of its interfaces up, or does a fault script say so?" },
 	[IBV_EVENT_SRQ_LIMIT_REACHED] = { SRQ, "it has fewer receive requests than its limit",
 					  "post more, and arm the limit again" },
 	[IBV_EVENT_QP_LAST_WQE_REACHED] = { QP, "it takes nothing from its SRQ any more",
