@@ -297,6 +297,53 @@ vt_test(more_sges_than_a_builder_has)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
+vt_test(queues_tables_and_imports_that_do_not_fit)
+{
+	struct ibv_wq_init_attr attr = { .wq_type = IBV_WQT_RQ, .max_wr = 8, .max_sge = 1,
+					 .pd = vt.pd };
+	struct ibv_rwq_ind_table_init_attr table = { .log_ind_tbl_size = 3 };
+
+	free(log_news());
+	vt_refused(EINVAL, ibv_import_pd(vt.ctx, 4711));
+	logged("ibv_import_pd(): there is no PD of handle 4711 (EINVAL, at told_test.c:", NULL);
+	vt_refused(EINVAL, ibv_import_mr(vt.pd, 4711));
+	logged("ibv_import_mr(): there is no region of handle 4711", NULL);
+	vt_refused(EINVAL, ibv_import_dm(vt.ctx, 1));
+	logged("ibv_import_dm(): there is no device memory of handle 1", NULL);
+	if (vt_by_udp()) /* and has no Ethernet segment */
+		return;
+	vt_refused(EINVAL, ibv_create_wq(vt.ctx, &attr));
+	logged("ibv_create_wq(): cq is NULL", NULL);
+	attr.max_wr = 0;
+	vt_refused(EINVAL, ibv_create_wq(vt.ctx, &attr));
+	logged("ibv_create_wq(): max_wr is 0 and max_sge 1; they may be 1 to ", NULL);
+	vt_refused(EINVAL, ibv_create_rwq_ind_table(vt.ctx, &table));
+	logged("ibv_create_rwq_ind_table(): ind_tbl is NULL", NULL);
+}
+
+vt_end_test(flows_that_do_not_fit)
+{
+	struct {
+		struct ibv_flow_attr attr;
+		struct ibv_flow_spec_eth eth;
+	} rule = {
+		{ .type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(rule), .num_of_specs = 1,
+		  .port = 1 },
+		{ .type = 0x1f, .size = sizeof(rule.eth) },
+	};
+
+	free(log_news());
+	vt_refused(EINVAL, ibv_create_flow(end->qp, &rule.attr));
+	logged("ibv_create_flow(): spec 0, of type 0x1f", NULL);
+	rule.attr.port = 9;
+	vt_refused(EINVAL, ibv_create_flow(end->qp, &rule.attr));
+	logged("ibv_create_flow(): port is 9; it may be 1 to 1", NULL);
+	rule.attr.port = 1;
+	rule.attr.num_of_specs = 0;
+	vt_refused(EINVAL, ibv_create_flow(end->qp, &rule.attr));
+	logged("ibv_create_flow(): the QP is of type RC", NULL);
+}
+
 vt_test(what_is_still_in_use)
 {
 	struct ibv_comp_channel *channel = vt_made(ibv_create_comp_channel(vt.ctx));

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/refusal.h"
 #include "nic/core/internal.h"
 
 int vb_counters_create(struct vb_ctx *ctx, const struct ibv_counters_init_attr *attr,
@@ -30,8 +31,10 @@ int vb_counters_create(struct vb_ctx *ctx, const struct ibv_counters_init_attr *
 
 int vb_counters_destroy(struct vb_counters *counters)
 {
-	if (atomic_load(&counters->flows))
-		return EBUSY;
+	uint32_t flows = atomic_load(&counters->flows);
+
+	if (flows)
+		return vb_refuse(EBUSY, "%u flow rules count by them", flows);
 	atomic_fetch_sub(&vb_nic_of(counters->ibv.context)->counts.counters, 1);
 	vb_lock_fini(&counters->lock);
 	free(counters);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/refusal.h"
 #include "nic/core/internal.h"
 #include "nic/mem/foreign.h"
 
@@ -42,7 +43,8 @@ static int foreign_pd(struct vb_ctx *ctx, struct vb_pd *pd)
 
 	pd->foreign_id = VB_EXPORT_GET(entry->id);
 	if (!pd->foreign_id || VB_EXPORT_GET(entry->family) != ctx->foreign->family)
-		return EINVAL;
+		return vb_refuse(EINVAL, "the context's owner has no PD of handle %u",
+				 pd->ibv.handle);
 	pd->id = atomic_fetch_add(&nic->ids.pd_last, 1) + 1;
 	pd->foreign = ctx->foreign;
 	atomic_fetch_add(&pd->foreign->refs, 1);
@@ -60,7 +62,7 @@ static int own_pd(struct vb_ctx *ctx, struct vb_pd *pd)
 		vb_handle_find(&nic->handles.pds, ctx->family, pd->ibv.handle);
 
 	if (!original)
-		return EINVAL;
+		return vb_refuse(EINVAL, "there is no PD of handle %u", pd->ibv.handle);
 	pd->id = ((struct vb_pd *)original->object)->id;
 	vb_handle_import(&nic->handles.pds, &pd->handle, original);
 	return 0;
@@ -72,7 +74,7 @@ int vb_pd_import(struct vb_ctx *ctx, uint32_t handle, struct vb_pd **out)
 	int err;
 
 	if (handle >= VB_PDS_MAX)
-		return EINVAL;
+		return vb_refuse(EINVAL, "there is no PD of handle %u", handle);
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return ENOMEM;
@@ -119,11 +121,12 @@ static int own_mr(const struct vb_pd *pd, struct vb_mr *mr)
 	const struct vb_mr *region;
 
 	if (!original)
-		return EINVAL;
+		return vb_refuse(EINVAL, "there is no region of handle %u", mr->ibv.handle);
 	region = original->object;
 	if (((struct vb_pd *)region->ibv.pd)->id != pd->id) {
 		vb_handle_unfind(mrs, original);
-		return EINVAL;
+		return vb_refuse(EINVAL, "the region of handle %u is of another PD",
+				 mr->ibv.handle);
 	}
 	mr->kind = VB_MR_IMPORTED;
 	mr->bytes = region->bytes;
@@ -183,11 +186,12 @@ static int foreign_dm(struct vb_ctx *ctx, uint32_t handle, struct vb_dm *dm)
 	uint64_t offset = (uint64_t)handle * VB_DM_UNIT_BYTES, bytes;
 
 	if (handle >= VB_DM_UNITS)
-		return EINVAL;
+		return vb_refuse(EINVAL, "there is no device memory of handle %u", handle);
 	bytes = VB_EXPORT_GET(export->dm[handle].bytes);
 	if (!bytes || bytes > VB_DM_BYTES_MAX - offset ||
 	    VB_EXPORT_GET(export->dm[handle].family) != ctx->foreign->family)
-		return EINVAL;
+		return vb_refuse(EINVAL, "the context's owner has no device memory of handle %u",
+				 handle);
 	*dm = (struct vb_dm){ .bytes = bytes, .foreign = ctx->foreign,
 			      .ibv.comp_mask = IBV_DM_MASK_HANDLE, .ibv.handle = handle };
 	dm->memory = host->foreign->map(host->arg, ctx->foreign,
@@ -208,7 +212,7 @@ static int own_dm(struct vb_ctx *ctx, uint32_t handle, struct vb_dm *dm)
 	struct vb_handle *original = vb_handle_find(dms, ctx->family, handle);
 
 	if (!original)
-		return EINVAL;
+		return vb_refuse(EINVAL, "there is no device memory of handle %u", handle);
 	*dm = *(struct vb_dm *)original->object;
 	atomic_store(&dm->users, 0);
 	dm->handle = (struct vb_handle){ .object = dm, .free = free, .users = &dm->users };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
 #include "nic/core/limits.h"
 
 #define SPEC_MASK ((unsigned)~IBV_FLOW_SPEC_INNER)
@@ -284,12 +285,21 @@ static int check_attr(const struct ibv_flow_attr *attr)
 {
 	const uint32_t known = IBV_FLOW_ATTR_FLAGS_DONT_TRAP | IBV_FLOW_ATTR_FLAGS_EGRESS;
 
-	if (attr->comp_mask || (unsigned)attr->type > IBV_FLOW_ATTR_SNIFFER ||
-	    attr->port > VB_PORTS || attr->num_of_specs > VB_FLOW_SPECS_MAX ||
-	    (attr->flags & ~known))
-		return EINVAL;
+	if (attr->comp_mask || (attr->flags & ~known))
+		return vb_refuse(EINVAL, "comp_mask 0x%x or flags 0x%x has unknown bits",
+				 attr->comp_mask, attr->flags);
+	if ((unsigned)attr->type > IBV_FLOW_ATTR_SNIFFER)
+		return vb_refuse(EINVAL, "type %d is none", (int)attr->type);
+	if (attr->port > VB_PORTS)
+		return vb_refuse(EINVAL, "port is %u; it may be 1 to %u", attr->port, VB_PORTS);
+	if (attr->num_of_specs > VB_FLOW_SPECS_MAX)
+		return vb_refuse(EINVAL, "num_of_specs is %u; it may be at most %u",
+				 attr->num_of_specs, VB_FLOW_SPECS_MAX);
 	/* ibv_create_flow(3): only NORMAL supports DONT_TRAP. EGRESS has no default rules. */
-	return attr->flags && attr->type != IBV_FLOW_ATTR_NORMAL ? EINVAL : 0;
+	if (attr->flags && attr->type != IBV_FLOW_ATTR_NORMAL)
+		return vb_refuse(EINVAL, "flags 0x%x go with IBV_FLOW_ATTR_NORMAL alone",
+				 attr->flags);
+	return 0;
 }
 
 static void set_order(struct vb_flow_rule *rule, const struct ibv_flow_attr *attr)
@@ -329,9 +339,14 @@ int vb_flow_decode(const struct ibv_flow_attr *attr, struct vb_flow_rule *rule)
 		/* They follow each other unaligned. */
 		memcpy(&spec.hdr, at, sizeof(spec.hdr));
 		if (spec.hdr.size < sizeof(spec.hdr) || spec.hdr.size > sizeof(spec))
-			return EINVAL;
+			return vb_refuse(EINVAL, "spec %u says that it has %u octets", i,
+					 spec.hdr.size);
 		memcpy(&spec, at, spec.hdr.size);
 		err = add_spec(&making, &spec);
+		if (err)
+			vb_refuse(err, "spec %u, of type 0x%x and %u octets, is unknown, has a "
+				       "field that cannot be matched, or contradicts those before "
+				       "it", i, (unsigned)spec.hdr.type, spec.hdr.size);
 		at += spec.hdr.size;
 	}
 	if (!err && attr->type == IBV_FLOW_ATTR_MC_DEFAULT)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/refusal.h"
 #include "nic/service/eth/flow_table.h"
 #include "nic/service/eth/segment.h"
 
@@ -151,11 +152,12 @@ static int add_locked(struct vb_steer *steer, const struct vb_flow_rule *rule,
 static int check(const struct vb_qp *qp, const struct vb_flow_rule *rule)
 {
 	if (qp->ibv.qp.qp_type != IBV_QPT_RAW_PACKET && qp->ibv.qp.qp_type != IBV_QPT_UD)
-		return EINVAL;
+		return vb_refuse(EINVAL, "the QP is of type %s; flows are of RAW_PACKET QPs",
+				 qp->service->name);
 	if (qp->ibv.qp.qp_type == IBV_QPT_UD && !rule->egress)
 		return EOPNOTSUPP;
 	if (rule->counters && vb_nic_of(rule->counters->ibv.context) != qp->nic)
-		return EINVAL;
+		return vb_refuse(EINVAL, "the counters are another device's");
 	return 0;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/data/why.h"
 #include "nic/service/eth/wq.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/refusal.h"
+#include "nic/data/why.h"
 #include "nic/queue/cq.h"
 #include "nic/queue/rq.h"
 #include "nic/service/eth/raw.h"
@@ -61,11 +62,17 @@ static int check(const struct vb_ctx *ctx, const struct ibv_wq_init_attr *attr)
 	if (!ctx->nic->host.segment || attr->comp_mask >= IBV_WQ_INIT_ATTR_RESERVED ||
 	    (flags_of(attr) & ~CREATE_FLAGS_KNOWN))
 		return EOPNOTSUPP;
-	if (attr->wq_type != IBV_WQT_RQ || !attr->max_wr || attr->max_wr > VB_QP_WR_MAX ||
-	    attr->max_sge > VB_SGE_MAX)
-		return EINVAL;
-	if (!attr->pd || attr->pd->context != context || !attr->cq || attr->cq->context != context)
-		return EINVAL;
+	if (attr->wq_type != IBV_WQT_RQ)
+		return vb_refuse(EINVAL, "wq_type is %d; there is IBV_WQT_RQ (%d)",
+				 (int)attr->wq_type, (int)IBV_WQT_RQ);
+	if (!attr->max_wr || attr->max_wr > VB_QP_WR_MAX || attr->max_sge > VB_SGE_MAX)
+		return vb_refuse(EINVAL, "max_wr is %u and max_sge %u; they may be 1 to %u and at "
+					 "most %u",
+				 attr->max_wr, attr->max_sge, VB_QP_WR_MAX, VB_SGE_MAX);
+	if (!attr->pd || attr->pd->context != context)
+		return vb_refuse(EINVAL, "pd is %s", attr->pd ? "another context's" : "NULL");
+	if (!attr->cq || attr->cq->context != context)
+		return vb_refuse(EINVAL, "cq is %s", attr->cq ? "another context's" : "NULL");
 	return 0;
 }
 
@@ -201,12 +208,18 @@ static int check_modify(const struct vb_rwq *wq, const struct ibv_wq_attr *attr)
 	enum ibv_wq_state from = state_of(wq);
 	enum ibv_wq_state to = attr->attr_mask & IBV_WQ_ATTR_STATE ? attr->wq_state : from;
 
-	if ((attr->attr_mask & ~ATTR_KNOWN) || (unsigned)to > IBV_WQS_ERR)
-		return EINVAL;
+	if (attr->attr_mask & ~ATTR_KNOWN)
+		return vb_refuse(EINVAL, "attr_mask 0x%x has unknown bits", attr->attr_mask);
+	if ((unsigned)to > IBV_WQS_ERR)
+		return vb_refuse(EINVAL, "wq_state %d is none", (int)to);
 	if ((attr->attr_mask & IBV_WQ_ATTR_CURR_STATE) && attr->curr_wq_state != from)
-		return EINVAL;
+		return vb_refuse(EINVAL, "curr_wq_state is %d, and the queue is in %d",
+				 (int)attr->curr_wq_state, (int)from);
 	if (!transitions[from][to])
-		return EINVAL;
+		return vb_refuse(EINVAL, "there is no transition from state %d to %d (RESET is "
+					 "%d, RDY %d, ERR %d)",
+				 (int)from, (int)to, (int)IBV_WQS_RESET, (int)IBV_WQS_RDY,
+				 (int)IBV_WQS_ERR);
 	if ((attr->attr_mask & IBV_WQ_ATTR_FLAGS) &&
 	    (attr->flags_mask & ~(uint32_t)IBV_WQ_FLAGS_CVLAN_STRIPPING))
 		return EOPNOTSUPP;
@@ -380,13 +393,17 @@ static int table_check(const struct vb_ctx *ctx, const struct ibv_rwq_ind_table_
 {
 	if (!ctx->nic->host.segment || attr->comp_mask)
 		return EOPNOTSUPP;
-	if (attr->log_ind_tbl_size > VB_RWQ_TABLE_LOG_MAX || !attr->ind_tbl)
-		return EINVAL;
+	if (attr->log_ind_tbl_size > VB_RWQ_TABLE_LOG_MAX)
+		return vb_refuse(EINVAL, "log_ind_tbl_size is %u; it may be at most %u",
+				 attr->log_ind_tbl_size, VB_RWQ_TABLE_LOG_MAX);
+	if (!attr->ind_tbl)
+		return vb_refuse(EINVAL, "ind_tbl is NULL");
 	for (uint32_t i = 0; i < 1u << attr->log_ind_tbl_size; i++) {
 		const struct ibv_wq *wq = attr->ind_tbl[i];
 
 		if (!wq || wq->context != &ctx->ibv.context)
-			return EINVAL;
+			return vb_refuse(EINVAL, "ind_tbl[%u] is %s", i,
+					 wq ? "another context's" : "NULL");
 	}
 	return 0;
 }
