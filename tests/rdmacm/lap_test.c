@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib.h"
 
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,20 +14,6 @@
  */
 
 enum { UDP_BYTES = 8, IPV6_BYTES = 40 };
-
-static int ear_open(void)
-{
-	struct sockaddr_ll lo = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(getenv("CT_IPV6") ? ETH_P_IPV6 : ETH_P_IP),
-		.sll_ifindex = (int)if_nametoindex("lo"),
-	};
-	int fd = socket(AF_PACKET, SOCK_DGRAM, lo.sll_protocol);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&lo, sizeof(lo)), 0);
-	return fd;
-}
 
 /* The next message of that kind, with the addresses of its packet in reverse. */
 static struct vb_cm_msg hear(int fd, enum vb_cm_attr attr, struct vb_path *path)
@@ -83,11 +66,12 @@ static void say(const struct vb_path *heard, const struct vb_cm_msg *msg)
 
 static void an_alternate_path_is_refused_at_once(void **state)
 {
-	int ear = ear_open();
+	int ear = ct_ear();
 	struct vb_cm_msg req, rep, apr, lap = {.attr = VB_CM_LAP};
 	struct ct_pair pair;
 	struct vb_path path;
 
+	assert_true(ear >= 0);
 	ct_pair_open(&pair);
 	req = hear(ear, VB_CM_REQ, &path);
 	rep = hear(ear, VB_CM_REP, &path);

@@ -2,6 +2,9 @@
 #include "lib.h"
 
 #include <limits.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -41,6 +44,22 @@ void ct_verbatim(const char *args, char *said, size_t bytes)
 	if (said)
 		said[length] = 0;
 	assert_int_equal(pclose(output), 0);
+}
+
+int ct_ear(void)
+{
+	struct sockaddr_ll lo = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(getenv("CT_IPV6") ? ETH_P_IPV6 : ETH_P_IP),
+		.sll_ifindex = (int)if_nametoindex("lo"),
+	};
+	int fd = socket(AF_PACKET, SOCK_DGRAM, lo.sll_protocol);
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&lo, sizeof(lo))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
 }
 
 /* --- addresses --- */

@@ -51,6 +51,9 @@ int ct_run(const char *name, const struct CMUnitTest *tests, size_t count);
 /* Runs `verbatim ARGS` of the build that this test belongs to; what it prints goes to said. */
 void ct_verbatim(const char *args, char *said, size_t bytes);
 
+/* A socket that gets all packets of the loopback interface, with their IP headers; -1: none. */
+int ct_ear(void);
+
 /* --- addresses --- */
 
 /* 127.0.0.1, or ::1; valid until the next call but three. */

@@ -44,11 +44,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static const char *family_ip(void)
-{
-	return getenv("CT_IPV6") ? "::1" : "127.0.0.1";
-}
-
 /* --- names --- */
 
 /*
@@ -72,7 +67,7 @@ static void a_name_is_resolved_and_an_event_tells(void **state)
 		struct rdma_cm_id *id = ct_id(channel, RDMA_PS_TCP);
 
 		ct_fails(query(id, &info), ENODATA);
-		ct_works(resolve(id, family_ip(), "7471", &hints));
+		ct_works(resolve(id, ct_ip(), "7471", &hints));
 		/* The hints were the caller's, and may be anything by now. */
 		memset(&hints, 0xff, sizeof(hints));
 		assert_int_equal(ct_pass(channel, (enum rdma_cm_event_type)EVENT_RESOLVED), 0);
@@ -105,7 +100,7 @@ static void a_name_that_there_is_not_is_told_by_an_event(void **state)
 	assert_int_equal(ct_pass(channel, (enum rdma_cm_event_type)EVENT_ERROR), EAI_NONAME);
 	ct_fails(query(id, &info), ENODATA);
 	/* What was found before is what another name does not have. */
-	ct_works(resolve(id, family_ip(), NULL, NULL));
+	ct_works(resolve(id, ct_ip(), NULL, NULL));
 	ct_pass(channel, (enum rdma_cm_event_type)EVENT_RESOLVED);
 	ct_works(query(id, &info));
 	rdma_freeaddrinfo(info);
@@ -133,7 +128,7 @@ static void there_is_no_subnet_administrator(void **state)
 	ct_fails(resolve(id, NULL, "1", &hints), EINVAL);
 	ct_works(rdma_resolve_addr(id, NULL, ct_addr(7471), CT_RESOLVE_MS));
 	ct_pass(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-	ct_fails(resolve(id, family_ip(), "1", &hints), EINVAL);
+	ct_fails(resolve(id, ct_ip(), "1", &hints), EINVAL);
 	ct_fails(resolve(id, NULL, NULL, &hints), EINVAL);
 	ct_fails(resolve(id, NULL, "1", &hints), EOPNOTSUPP);
 	hints.ai_flags = FLAG_SA | FLAG_DNS;
@@ -149,7 +144,7 @@ static void who_goes_is_not_told(void **state)
 	for (int i = 0; i < 100; i++) {
 		struct rdma_cm_id *id = ct_id(channel, RDMA_PS_TCP);
 
-		ct_works(resolve(id, family_ip(), "7471", NULL));
+		ct_works(resolve(id, ct_ip(), "7471", NULL));
 		ct_works(rdma_destroy_id(id));
 	}
 	ct_no_event(channel);
@@ -162,7 +157,7 @@ static void without_a_channel_it_waits(void **state)
 	struct rdma_cm_id *id;
 
 	ct_works(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
-	ct_works(resolve(id, family_ip(), "7471", NULL));
+	ct_works(resolve(id, ct_ip(), "7471", NULL));
 	assert_int_equal(id->event->event, EVENT_RESOLVED);
 	ct_works(query(id, &info));
 	rdma_freeaddrinfo(info);

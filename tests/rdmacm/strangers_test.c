@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib.h"
 
-#include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <net/if.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -117,22 +115,6 @@ static void ask(const struct mouth *mouth, uint16_t port, uint64_t *rng)
 }
 
 /* --- listening --- */
-
-static int ear_open(void)
-{
-	struct sockaddr_ll lo = {
-		.sll_family = AF_PACKET,
-		.sll_protocol = htons(getenv("CT_IPV6") ? ETH_P_IPV6 : ETH_P_IP),
-		.sll_ifindex = (int)if_nametoindex("lo"),
-	};
-	int fd = socket(AF_PACKET, SOCK_DGRAM, lo.sll_protocol);
-
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&lo, sizeof(lo))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
 
 /* The MAD of communication management in what has come, or NULL. */
 static const uint8_t *mad_of(const uint8_t *packet, size_t bytes)
@@ -298,7 +280,7 @@ static void hears_and_forges(int fd, uint16_t port)
 	struct mouth peer = mouth_open(ct_ip()), other = mouth_open(other_ip());
 	struct mark client, server;
 	uint64_t rng = 4711;
-	int ear = ear_open();
+	int ear = ct_ear();
 	struct vb_cm_msg msg;
 
 	if (ear < 0)
@@ -311,7 +293,7 @@ static void hears_and_forges(int fd, uint16_t port)
 	forge(&peer, &other, &client, &rng);
 	/* The old one is full of forgeries. */
 	close(ear);
-	ear = ear_open();
+	ear = ct_ear();
 	ask(&peer, port, &rng);
 	msg = hear(ear, VB_CM_REP, client.to);
 	client.from = msg.local_comm_id;
@@ -335,7 +317,7 @@ static void pass_marker(struct rdma_event_channel *channel)
 
 static bool may_hear(void)
 {
-	int fd = ear_open();
+	int fd = ct_ear();
 
 	if (fd >= 0)
 		close(fd);
@@ -407,21 +389,12 @@ static unsigned long resident_kb(const char *pid)
 static const char *hub_pid(void)
 {
 	static char pid[16];
-	char self[512], command[600];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	FILE *out;
+	char said[4096], *at;
 
-	assert_true(n > 0);
-	self[n] = 0;
-	for (unsigned up = 0; up < 3; up++)
-		*strrchr(self, '/') = 0;
-	snprintf(command, sizeof(command), "%s/verbatim hub status", self);
-	out = popen(command, "r");
-	assert_non_null(out);
-	while (fgets(command, sizeof(command), out))
-		sscanf(command, "hub pid %15[0-9]", pid);
-	pclose(out);
-	assert_true(*pid);
+	ct_verbatim("hub status", said, sizeof(said));
+	at = strstr(said, "hub ");
+	assert_non_null(at);
+	assert_int_equal(sscanf(at, "hub pid %15[0-9]", pid), 1);
 	return pid;
 }
 

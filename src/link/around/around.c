@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "link/around/around.h"
 
+#include <time.h>
+
+uint64_t vb_around_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 int vb_around_rx_fd(struct vb_link *link, unsigned i)
 {
 	struct vb_link *inner = vb_around_inner(link);

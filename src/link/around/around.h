@@ -19,6 +19,9 @@ static inline struct vb_link *vb_around_inner(struct vb_link *link)
 	return ((struct vb_around *)link)->inner;
 }
 
+/* The clock of frames that are held. */
+uint64_t vb_around_now_ns(void);
+
 /* As link.h says, done by the inner link. */
 int vb_around_rx_fd(struct vb_link *link, unsigned i);
 uint32_t vb_around_frame_bytes_max(struct vb_link *link, const struct vb_path *path);

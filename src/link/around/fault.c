@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "base/lock.h"
@@ -33,14 +32,6 @@ struct fault_link {
 static struct fault_link *fault_of(struct vb_link *link)
 {
 	return vb_container_of(link, struct fault_link, around.link);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* The functions from here to fault_tx() are called with the lock held. */
@@ -88,7 +79,7 @@ static void pass_late(struct fault_link *fault, struct vb_held *frame)
 	int rc = pass(fault, frame);
 
 	if (rc == EAGAIN) {
-		frame->due_ns = now_ns() + again_ns;
+		frame->due_ns = vb_around_now_ns() + again_ns;
 		frame->overtakers = 0;
 		hold(fault, frame);
 		return;
@@ -99,7 +90,7 @@ static void pass_late(struct fault_link *fault, struct vb_held *frame)
 
 static void pass_due(struct fault_link *fault)
 {
-	uint64_t now = now_ns();
+	uint64_t now = vb_around_now_ns();
 
 	while (fault->waiting.first && fault->waiting.first->due_ns <= now)
 		pass_late(fault, unhold(fault, &fault->waiting.first));
@@ -151,9 +142,9 @@ static void schedule(struct fault_link *fault, struct vb_held *frame, bool reord
 	frame->overtakers = 0;
 	frame->due_ns = 0;
 	if (delay_ns)
-		frame->due_ns = now_ns() + delay_ns + (reorder ? extra_ns : 0);
+		frame->due_ns = vb_around_now_ns() + delay_ns + (reorder ? extra_ns : 0);
 	else if (reorder) {
-		frame->due_ns = now_ns() + reorder_ns;
+		frame->due_ns = vb_around_now_ns() + reorder_ns;
 		frame->overtakers = (unsigned)overtakers;
 	}
 }
@@ -245,7 +236,7 @@ static unsigned fault_rx(struct vb_link *link, struct vb_frame *frames, unsigned
 {
 	struct fault_link *fault = fault_of(link);
 
-	if (atomic_load_explicit(&fault->due_ns, memory_order_relaxed) <= now_ns()) {
+	if (atomic_load_explicit(&fault->due_ns, memory_order_relaxed) <= vb_around_now_ns()) {
 		vb_lock_take(&fault->lock);
 		pass_due(fault);
 		vb_lock_drop(&fault->lock);
@@ -306,7 +297,7 @@ int vb_link_fault_create(struct vb_link **link, struct vb_link *inner, const cha
 		return ENOMEM;
 	if (!parsed.seeded &&
 	    getrandom(&parsed.seed, sizeof(parsed.seed), GRND_NONBLOCK) != sizeof(parsed.seed))
-		parsed.seed = now_ns();
+		parsed.seed = vb_around_now_ns();
 	fault->around = (struct vb_around){ { &fault_ops }, inner };
 	fault->fault = parsed;
 	fault->seeds = parsed.seed;

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "base/lock.h"
@@ -61,14 +60,6 @@ struct net_link {
 static struct net_link *net_of(struct vb_link *link)
 {
 	return vb_container_of(link, struct net_link, around.link);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static uint64_t takes_ns(const struct net_link *net, uint64_t bytes)
@@ -150,7 +141,7 @@ static void pass(struct net_link *net, struct vb_held *held)
 	int rc = vb_held_send(held, net->around.inner);
 
 	if (rc == EAGAIN) {
-		held->due_ns = now_ns() + again_ns;
+		held->due_ns = vb_around_now_ns() + again_ns;
 		vb_held_put(&net->coming, held);
 		return;
 	}
@@ -198,7 +189,7 @@ static int net_tx(struct vb_link *link, const struct vb_burst *burst)
 	struct net_link *net = net_of(link);
 	struct vb_gather gather = { 0 };
 	struct vb_held *held;
-	uint64_t now = now_ns(), left_ns;
+	uint64_t now = vb_around_now_ns(), left_ns;
 	int rc;
 
 	if (!leave(net, burst, now, &left_ns))
@@ -220,7 +211,7 @@ static int net_tx(struct vb_link *link, const struct vb_burst *burst)
 static unsigned net_rx(struct vb_link *link, struct vb_frame *frames, unsigned max)
 {
 	struct net_link *net = net_of(link);
-	uint64_t now = now_ns();
+	uint64_t now = vb_around_now_ns();
 	unsigned n;
 
 	if (atomic_load_explicit(&net->due_ns, memory_order_relaxed) <= now) {
