@@ -26,7 +26,7 @@ by_luck() {
 	local seed
 	for ((seed = 1; seed <= 100; seed++)); do
 		VERBATIM_ORDER=$seed${3:-} program "$1" "$2" && continue
-		grep -q "ERROR.*$2" "$tmp/program"
+		grep -Eq "(ERROR|FAILED).*$2" "$tmp/program"
 		verdict "$2${3:-}: fails" "it ends otherwise" "$tmp/program"
 		return
 	done
