@@ -81,6 +81,31 @@ static bool explained(const struct end *end, unsigned from, unsigned to, uint32_
 	return false;
 }
 
+/* All that a WRITE carries is in the target's memory, but for what came later. */
+static bool is_placed(const struct end *from, unsigned number, const uint8_t *data)
+{
+	const struct op *op = &from->op[number];
+	const uint8_t *target = from->peer->node->mem + op->remote;
+
+	for (uint32_t i = 0; i < op->bytes; i++)
+		if (target[i] != data[i] &&
+		    !explained(from, number + 1, from->ops, op->remote + i, target[i]))
+			return false;
+	return true;
+}
+
+static void placed_check(const struct end *from, unsigned number, const char *when)
+{
+	const struct op *op = &from->op[number];
+
+	if (from->type != IBV_QPT_RC || !op_is_write(op) || op->bad || op->shared)
+		return;
+	op_data(op, 0, op->bytes, scratch[0]);
+	if (!is_placed(from, number, scratch[0]))
+		sim_fail(from->sim, "end %u: WRITE %u is not in place %s", from->index, number,
+			 when);
+}
+
 /* --- the requester's side --- */
 
 /*
@@ -140,6 +165,9 @@ static void op_done(struct end *end, unsigned number)
 		atomic_done(end, number);
 	else if (op_is_write(op) && end->type == IBV_QPT_RC)
 		op_data(op, 0, op->bytes, end->peer->node->image + op->remote);
+	/* ibv_reg_mr(3): a completion ensures that all data is visible. IBA alone does not say so. */
+	if (!end->peer->node->order.iba)
+		placed_check(end, number, "at its completion");
 }
 
 static void send_failed(struct end *end, unsigned number, const struct ibv_wc *wc)
@@ -221,7 +249,6 @@ static bool message_fits(struct end *end, const struct end *from, unsigned numbe
 {
 	const struct op *op = &from->op[number];
 	uint32_t skip = end->type == IBV_QPT_UD ? VB_GRH_BYTES : 0;
-	const uint8_t *target = end->node->mem + op->remote;
 
 	if (!op_takes_recv(op) || !imm_fits(op, wc) || wc->byte_len != op->bytes + skip)
 		return false;
@@ -232,12 +259,7 @@ static bool message_fits(struct end *end, const struct end *from, unsigned numbe
 		gather(buffer->sge, buffer->num_sge, skip, op->bytes, scratch[1]);
 		return memcmp(scratch[0], scratch[1], op->bytes) == 0;
 	}
-	/* All of it is there, but for what came later. */
-	for (uint32_t i = 0; i < op->bytes; i++)
-		if (target[i] != scratch[0][i] &&
-		    !explained(from, number + 1, from->ops, op->remote + i, target[i]))
-			return false;
-	return true;
+	return is_placed(from, number, scratch[0]);
 }
 
 static void grh_check(struct end *end, const struct end *from, const struct buffer *buffer)
@@ -283,6 +305,9 @@ static void message_check(struct end *end, const struct buffer *buffer, const st
 	}
 	if (i == from->ops)
 		sim_fail(end->sim, "end %u: received what nobody sent", end->index);
+	/* C9-28: so are all WRITEs before it. */
+	for (unsigned before = end->recv_next; end->type == IBV_QPT_RC && before < i; before++)
+		placed_check(from, before, "when a later message is");
 	end->recv_next = i + 1;
 	window_message(end, from, i, wc);
 	if (end->type == IBV_QPT_UD)

@@ -217,6 +217,36 @@ vt_pair_test(right_a_later_read_sees_the_write, .timeout = 18, .mr_access = RELA
 	}
 }
 
+/* What a READ brings, though a WRITE to the same place was posted behind it (IBA 9.5, fences). */
+static void read_before_write(struct vt_pair *p, unsigned flags)
+{
+	for (uint64_t i = 1; i <= ROUNDS; i++) {
+		struct vt_wr w;
+
+		fill_words(p->b.buf, BYTES, 2 * i);
+		fill_words(p->a.buf + BYTES, BYTES, 2 * i + 1);
+		post_at(p, IBV_WR_RDMA_READ, 0, BYTES, 0);
+		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, BYTES);
+		w.wr.wr_id = 1;
+		w.wr.send_flags |= flags;
+		w.sge.addr += BYTES;
+		vt_post(&p->a, &w);
+		vt_expect(p->a.cq, 0, IBV_WC_SUCCESS);
+		vt_expect(p->a.cq, 1, IBV_WC_SUCCESS);
+		expect_data(p->a.buf, BYTES, 2 * i);
+	}
+}
+
+vt_pair_test(luck_a_read_is_ahead_of_a_later_write, .timeout = 18)
+{
+	read_before_write(p, 0);
+}
+
+vt_pair_test(right_a_fence_keeps_a_later_write_back, .timeout = 18)
+{
+	read_before_write(p, IBV_SEND_FENCE);
+}
+
 /* What overlaps stays in order. */
 vt_pair_test(adapter_the_later_write_wins, .timeout = 18)
 {
