@@ -165,7 +165,7 @@ static void op_done(struct end *end, unsigned number)
 		atomic_done(end, number);
 	else if (op_is_write(op) && end->type == IBV_QPT_RC)
 		op_data(op, 0, op->bytes, end->peer->node->image + op->remote);
-	/* ibv_reg_mr(3): a completion ensures that all data is visible. IBA alone does not say so. */
+	/* ibv_reg_mr(3): a completion ensures that all data is visible. IBA does not say so. */
 	if (!end->peer->node->order.iba)
 		placed_check(end, number, "at its completion");
 }

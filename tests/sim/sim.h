@@ -348,6 +348,9 @@ bool workload_finished(const struct sim *sim);
 void workload_post(struct end *end, unsigned count);
 void workload_recv(struct sim_rq *rq, uint32_t count);
 void workload_poll(struct sim_cq *cq, int count);
+
+/* Polls what is there, as a thread on another processor does while the NIC is at work. */
+void workload_look(struct node *node);
 void workload_events(struct node *node);
 
 /* May it post sends? */

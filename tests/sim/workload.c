@@ -453,6 +453,14 @@ void workload_poll(struct sim_cq *cq, int count)
 		;
 }
 
+void workload_look(struct node *node)
+{
+	for (unsigned i = 0; i < node->cq_count && !node->dead; i++) {
+		if (!node->cq[i].channel)
+			poll_some(&node->cq[i], 16);
+	}
+}
+
 void workload_events(struct node *node)
 {
 	struct ibv_async_event event;

@@ -170,8 +170,10 @@ static void node_gids(struct node *node)
 	vb_nic_gids_set(node->nic, entry, FABRIC_GIDS * nodes);
 }
 
-static void no_time_passes(void *arg, uint64_t ns)
+/* Time for others to look at what is done by halves. */
+static void dawdle(void *arg, uint64_t ns)
 {
+	workload_look(arg);
 }
 
 /* With ORDER in the environment each NIC has another order; ORDER=iba: by IBA alone. */
@@ -182,7 +184,7 @@ static const struct vb_host_order *node_order(struct node *node)
 	node->order = (struct vb_host_order){
 		.seed = node->sim->seed + node->index,
 		.iba = order && strcmp(order, "iba") == 0,
-		.dawdle = no_time_passes,
+		.dawdle = dawdle,
 	};
 	node->sim->fabric.disorder = order != NULL;
 	return node->sim->fabric.disorder ? &node->order : NULL;

@@ -8,7 +8,8 @@
 
 /*
  * Puts the completions that wait in the CQ in another order: those of different queues, since only
- * within a send queue or a receive queue an order is promised. Any thread that may poll it.
+ * within a send queue or a receive queue an order is promised; and flushes follow the error that
+ * they come from. Any thread that may poll it.
  */
 void vb_cq_shuffle(struct vb_cq *cq);
 
