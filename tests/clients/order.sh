@@ -134,8 +134,8 @@ part_pyverbs() {
 	fi
 }
 
-# seed_try LINK SEED PART ...: shm is what programs get by themselves: shared memory alone
-# loses datagrams that come before its rings are there (docs/hub.md).
+# seed_try LINK SEED PART ...: shm is what programs get by themselves; shared memory alone loses
+# datagrams that come before its rings are there (docs/hub.md).
 seed_try() {
 	local part
 	local -x VERBATIM_ORDER=$2
