@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A modelled network (docs/network.md): what comes of the rate and the delay that were asked for,
 and sixteen hosts that write into one."""
+import contextlib
 import os
 import re
 import subprocess
@@ -67,13 +68,14 @@ class Hosts:
 
 
 def start(lab, on, port, log, env, *address):
-    command = [os.path.join(lab.build, "verbatim"), "run", "--", "ib_write_bw", "-F", "-x",
-               "GID", "-m", str(INCAST_MTU), "-s", str(INCAST_OCTETS), "-t", "16", "-u", "18",
-               "-D", str(INCAST_S), "--report_gbits", "-p", str(port), *address]
-    command[command.index("GID")] = env["GID"]
+    words = env.get("PROGRAM", ["ib_write_bw", "-D", str(INCAST_S)])
+    command = [os.path.join(lab.build, "verbatim"), "run", "--", *words, "-F", "-x", env["GID"],
+               "-m", str(INCAST_MTU), "-s", str(INCAST_OCTETS), "-t", "16", "-u", "18",
+               "--report_gbits", "-p", str(port), *address]
     return subprocess.Popen([*on, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True,
-                            env={**os.environ, "VERBATIM_NET": env["NET"], "VERBATIM_LOG": log})
+                            env={**os.environ, "VERBATIM_NET": env["NET"], "VERBATIM_LOG": log,
+                                 "VERBATIM_DCQCN": env.get("VERBATIM_DCQCN", "")})
 
 
 def finished(load, process):
@@ -83,29 +85,43 @@ def finished(load, process):
     return load.numbers_after(text, str(INCAST_OCTETS), 4)[3]
 
 
+@contextlib.contextmanager
+def senders(lab, hosts, log, env):
+    """All of them and their servers, started. env: NET and GID, and perhaps VERBATIM_DCQCN and
+    PROGRAM, with how long it runs."""
+    processes = []
+    try:
+        for i in range(SENDERS):
+            processes.append(start(lab, hosts.on[0], 21000 + i, os.devnull, env))
+        for i, server in enumerate(processes):
+            lab.listening(server, ["perftest"], 21000 + i)
+        for i in range(SENDERS):
+            processes.append(start(lab, hosts.on[i + 1], 21000 + i, log, env, "10.81.0.1"))
+        yield processes[SENDERS:]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def jain(shares):
+    return sum(shares) ** 2 / (len(shares) * sum(share * share for share in shares))
+
+
 def incast(load, lab, hosts, net):
     """The share of the port that is used, Jain's index, and packets sent again for each sent."""
     log = os.path.join(lab.out, "incast.log")
     if os.path.exists(log):
         os.remove(log)
     env = {"NET": net, "GID": lab.gid_of("10.81.0.1", hosts.on[0])}
-    servers = [start(lab, hosts.on[0], 21000 + i, os.devnull, env) for i in range(SENDERS)]
-    for i, server in enumerate(servers):
-        lab.listening(server, ["ib_write_bw"], 21000 + i)
-    clients = [start(lab, hosts.on[i + 1], 21000 + i, log, env, "10.81.0.1")
-               for i in range(SENDERS)]
-    try:
+    with senders(lab, hosts, log, env) as clients:
         gbit = [finished(load, client) for client in clients]
         with open(log, encoding="ascii", errors="replace") as file:
             text = file.read()
-    finally:
-        for process in [*servers, *clients]:
-            process.kill()
-            process.wait()
     again, sent = (sum(map(int, re.findall(rf"\b{name} (\d+)$", text, re.M)))
                    for name in ("retransmits", "tx_frames"))
     share = INCAST_OCTETS / line_octets(INCAST_OCTETS, INCAST_MTU) * INCAST_MBIT / 1000
-    return [sum(gbit) / share, sum(gbit) ** 2 / (len(gbit) * sum(g * g for g in gbit)),
+    return [sum(gbit) / share, jain(gbit),
             again / max(1, sent)]
 
 
