@@ -141,7 +141,7 @@ def main():
     parser.add_argument("-o", required=True, metavar="FILE.svg", dest="out")
     parser.add_argument("--data", metavar="FILE.json", help="keeps what was measured")
     parser.add_argument("--from", metavar="FILE.json", dest="source")
-    parser.add_argument("--seconds", type=int, default=12)
+    parser.add_argument("--seconds", type=int, default=10)
     args = parser.parse_args()
     if args.source:
         with open(args.source, encoding="ascii") as file:

@@ -62,9 +62,10 @@ static struct net_link *net_of(struct vb_link *link)
 	return vb_container_of(link, struct net_link, around.link);
 }
 
+/* To the nearest: an acknowledgement takes some ns at high rates. */
 static uint64_t takes_ns(const struct net_link *net, uint64_t bytes)
 {
-	return (uint64_t)((__uint128_t)bytes * 8000000000u / net->net.rate);
+	return (uint64_t)(((__uint128_t)bytes * 8000000000u + net->net.rate / 2) / net->net.rate);
 }
 
 /* What the port sends in that time. */

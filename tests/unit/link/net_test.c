@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A modelled network: its text, its ports in virtual time, and what becomes of frames. */
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "group.h"
@@ -213,6 +214,14 @@ static int send_one(struct vb_link *link, uint8_t from, uint8_t number)
 	return send_sized(link, from, number, FRAME_BYTES);
 }
 
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 TEST(a_sender_waits_for_its_own_port)
 {
 	struct mock_link *mock = mock_create();
@@ -229,6 +238,78 @@ TEST(a_sender_waits_for_its_own_port)
 	assert_int_equal(mock->sent_n, 0);
 	assert_true(link->ops->deadline_ns(link) < UINT64_MAX);
 	link->ops->destroy(link);
+}
+
+/* What the port says of two frames that follow each other, so that no clock of ours matters. */
+TEST(rates_are_exact)
+{
+	static const struct {
+		const char *text;
+		uint64_t rate;
+	} rows[] = {
+		{ "rate=1Mbit", 1000000 }, { "rate=10Mbit", 10000000 },
+		{ "rate=100Mbit", 100000000 }, { "rate=1Gbit", 1000000000 },
+		{ "rate=10Gbit", 10000000000 },
+	};
+	const struct vb_path path = path_between(1, 200);
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
+		struct mock_link *mock = mock_create();
+		struct vb_link *link = net_over(mock, rows[i].text, "rates");
+		uint64_t wanted_ns = (4112 + 66) * 8000000000 / rows[i].rate, took_ns;
+		struct vb_net_ports *ports;
+		struct vb_net_way *way;
+
+		assert_int_equal(vb_net_ports_open(&ports, own_name("rates")), 0);
+		way = vb_net_ports_way(ports, path.src, VB_NET_UP);
+		/* Again if the first had left before the second came. */
+		do {
+			uint64_t first_ns, frames = way->frames;
+
+			vb_link_net_flush(link);
+			mock->sent_n = 0;
+			while (send_sized(link, 1, 1, 4112) == EAGAIN)
+				;
+			first_ns = way->done_ns;
+			while (send_sized(link, 1, 2, 4112) == EAGAIN)
+				;
+			assert_int_equal(way->frames, frames + 2);
+			took_ns = way->done_ns - first_ns;
+		} while (took_ns > wanted_ns + wanted_ns / 1000 + 1);
+		assert_in_range(took_ns, wanted_ns - wanted_ns / 1000, wanted_ns + wanted_ns / 1000 + 1);
+		vb_net_ports_close(ports);
+		link->ops->destroy(link);
+	}
+}
+
+TEST(delays_are_exact)
+{
+	static const struct {
+		const char *text;
+		uint64_t least_ns, most_ns;
+	} rows[] = {
+		{ "delay=10us", 10000, 10000 }, { "delay=100us", 100000, 100000 },
+		{ "delay=1ms", 1000000, 1000000 }, { "delay=100ms", 100000000, 100000000 },
+		{ "delay=10ms,jitter=5ms", 10000000, 15000000 },
+	};
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(rows); i++) {
+		struct mock_link *mock = mock_create();
+		struct vb_link *link = net_over(mock, rows[i].text, "delays");
+		uint64_t before_ns = clock_ns(), due_ns = UINT64_MAX;
+
+		/* It may have left before we look, on a busy machine. */
+		while (due_ns == UINT64_MAX) {
+			vb_link_net_flush(link);
+			mock->sent_n = 0;
+			before_ns = clock_ns();
+			assert_int_equal(send_one(link, 1, 0), 0);
+			due_ns = link->ops->deadline_ns(link);
+		}
+		assert_in_range(due_ns, before_ns + rows[i].least_ns,
+				clock_ns() + rows[i].most_ns);
+		link->ops->destroy(link);
+	}
 }
 
 TEST(frames_keep_their_order)
