@@ -73,17 +73,23 @@ hosts_around() {
 	done
 }
 
-# incast NET: all of them WRITE 256 KiB forty times into host 0. Output: $tmp/in.*, $tmp/log.*.
+# incast NET: all of them WRITE 256 KiB forty times into host 0. Output: $tmp/in.*, $tmp/log.*, and
+# what the ports counted, $tmp/ports.
 incast() {
-	local i pids=()
+	local i pids=() watcher
 	local -a cmd=("${run[@]}" ib_write_bw -m 1024 -s 262144 -n 40 -t 4 -u 18 -x)
 	export VERBATIM_NET=$1
-	rm -f "$tmp"/in.* "$tmp"/log.*
+	rm -f "$tmp"/in.* "$tmp"/log.* "$tmp"/hold "$tmp"/ports
+	mkfifo "$tmp/hold"
+	"$VB_ROOT/tests/lib/net_ports.py" "${1##*name=}" <"$tmp/hold" >"$tmp/ports" &
+	watcher=$!
+	exec 9>"$tmp/hold"
+	while [ ! -s "$tmp/ports" ] && kill -0 $watcher; do sleep 0.1; done
 	for ((i = 1; i <= senders; i++)); do
 		local -n on="on_$i"
 		local -n to=on_0
 		VERBATIM_LOG=$tmp/log.s timeout 120 "${to[@]}" \
-			"${cmd[@]}" "$gid0" -p $((21000 + i)) >"$tmp/in.s$i" 2>&1 &
+			"${cmd[@]}" "$gid0" -p $((21000 + i)) >"$tmp/in.s$i" 2>&1 9>&- &
 		pids+=($!)
 	done
 	on_server=("${on_0[@]}")
@@ -93,13 +99,15 @@ incast() {
 	for ((i = 1; i <= senders; i++)); do
 		local -n on="on_$i"
 		VERBATIM_LOG=$tmp/log.c timeout 120 "${on[@]}" \
-			"${cmd[@]}" "$gid0" -p $((21000 + i)) 10.80.0.1 >"$tmp/in.c$i" 2>&1 &
+			"${cmd[@]}" "$gid0" -p $((21000 + i)) 10.80.0.1 >"$tmp/in.c$i" 2>&1 9>&- &
 		pids+=($!)
 	done
 	local failed=0
 	for i in "${pids[@]}"; do
 		wait "$i" || failed=$((failed + 1))
 	done
+	exec 9>&-
+	wait $watcher
 	unset VERBATIM_NET
 	return $failed
 }
@@ -109,6 +117,15 @@ counted() {
 	awk -v name="$1" '$2 == name { sum += $3 } END { print sum + 0 }' "$2"
 }
 
+# queue_holds: what left the senders' ports came to the receiver's, or was lost there, and no queue
+# of 1 MiB was longer than that; it takes 8.39 ms.
+queue_holds() {
+	awk 'NF == 7 { passed[$2] += $3; lost += $5 } NF == 7 && $2 == "up" { hosts++ }
+		$1 == "10.80.0.1" && $2 == "down" { waited = $7 }
+		END { exit !(hosts == 17 && passed["up"] == passed["down"] + lost &&
+			waited > 0 && waited <= 8388608) }' "$tmp/ports"
+}
+
 if ! hosts_around; then
 	fail "sixteen hosts and one" "they cannot be made"
 	suite_end
@@ -116,13 +133,21 @@ fi
 gid0=$(gid_index 10.80.0.1 "${on_0[@]}")
 incast rate=1Gbit,queue=1MiB,ecn=64KiB,name=ecn$$
 verdict "sixteen into one, with ECN: all end well" "$? of 32 failed" "$tmp"/in.c*
+queue_holds
+verdict "sixteen into one, with ECN: they share a port, whose queue is bounded" "as counted" \
+	"$tmp/ports"
 again=$(counted retransmits "$tmp/log.c")
 [ "$(counted cnps_sent "$tmp/log.s")" -gt 0 ] && [ "$(counted cnps_seen "$tmp/log.c")" -gt 0 ]
 verdict "sixteen into one, with ECN: marks were told of, and heard" "no CNP" \
 	"$tmp/log.s" "$tmp/log.c"
 incast rate=1Gbit,queue=1MiB,name=lossy$$
 verdict "sixteen into one, without ECN: all end well" "$? of 32 failed" "$tmp"/in.c*
+queue_holds
+verdict "sixteen into one, without ECN: they share a port, whose queue is bounded" "as counted" \
+	"$tmp/ports"
 lossy=$(counted retransmits "$tmp/log.c")
 [ "$(counted cnps_seen "$tmp/log.c")" = 0 ] && [ "$lossy" -gt "$again" ]
 verdict "sixteen into one: without ECN more is lost" "$lossy sent again, $again with" "$tmp/log.c"
+check "sixteen into one, with DCQCN: fair shares of a port of 100 Mbit/s, and nobody gives up" \
+	"$VB_ROOT/bench/incast.py" --check --seconds 4
 suite_end

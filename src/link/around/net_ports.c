@@ -30,12 +30,17 @@ static int check(int fd)
 {
 	struct stat at;
 
+	if (fstat(fd, &at))
+		return errno;
+	if (at.st_uid != geteuid() || !S_ISREG(at.st_mode) || (at.st_mode & 077))
+		return EPERM;
+	/* Who was killed left it, perhaps with a queue that a slower port had for minutes. */
+	if (!flock(fd, LOCK_EX | LOCK_NB) && ftruncate(fd, 0))
+		return errno;
 	if (flock(fd, LOCK_SH) || fstat(fd, &at))
 		return errno;
 	if (!at.st_nlink)
 		return ESTALE;
-	if (at.st_uid != geteuid() || !S_ISREG(at.st_mode) || (at.st_mode & 077))
-		return EPERM;
 	return ftruncate(fd, (off_t)SHARED_BYTES) ? errno : 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A modelled network: its text, its ports in virtual time, and what becomes of frames. */
 #include <stdio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -164,6 +165,34 @@ TEST(a_port_sends_one_after_the_other)
 	assert_false(file_is_there(name));
 }
 
+/* A process that is killed leaves the file, and what its queue was. */
+TEST(what_the_dead_queued_holds_nobody_up)
+{
+	const char *name = own_name("dead");
+	const struct vb_path path = path_between(1, 2);
+	struct vb_net_ports *heir, *other;
+	uint64_t before_ns, done_ns;
+	pid_t dead = fork();
+
+	if (dead == 0) {
+		if (vb_net_ports_open(&heir, name) == 0)
+			queue_one(heir, path.dst, VB_NET_DOWN, 1000, 1000000, 0, &before_ns,
+				  &done_ns);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(dead, NULL, 0), dead);
+	assert_true(file_is_there(name));
+	assert_int_equal(vb_net_ports_open(&heir, name), 0);
+	assert_true(queue_one(heir, path.dst, VB_NET_DOWN, 1000, 100, 0, &before_ns, &done_ns));
+	/* The living keep what they have. */
+	assert_int_equal(vb_net_ports_open(&other, name), 0);
+	assert_false(queue_one(other, path.dst, VB_NET_DOWN, 1000, 100, 0, &before_ns, &done_ns));
+	assert_int_equal(before_ns, 100);
+	vb_net_ports_close(other);
+	vb_net_ports_close(heir);
+	assert_false(file_is_there(name));
+}
+
 TEST(all_addresses_fit)
 {
 	struct vb_net_ports *ports;
@@ -276,7 +305,8 @@ TEST(rates_are_exact)
 			assert_int_equal(way->frames, frames + 2);
 			took_ns = way->done_ns - first_ns;
 		} while (took_ns > wanted_ns + wanted_ns / 1000 + 1);
-		assert_in_range(took_ns, wanted_ns - wanted_ns / 1000, wanted_ns + wanted_ns / 1000 + 1);
+		assert_in_range(took_ns, wanted_ns - wanted_ns / 1000,
+				wanted_ns + wanted_ns / 1000 + 1);
 		vb_net_ports_close(ports);
 		link->ops->destroy(link);
 	}
