@@ -12,6 +12,7 @@
 #include "cli/explain/explain.h"
 #include "cli/hub.h"
 #include "cli/metrics.h"
+#include "cli/record.h"
 #include "cli/run.h"
 #include "cli/top.h"
 #include "cli/trace.h"
@@ -40,6 +41,10 @@ static const struct command commands[] = {
 	  "what queue pairs do at this moment" },
 	{ "trace",   vb_cli_trace,   "[-o FILE] [--udp] -- CMD",
 	  "run a program, and make a timeline of it" },
+	{ "record",  vb_cli_record,  "[-o FOLDER] [-m MIB] -- CMD",
+	  "run a program, and record what enters its NIC" },
+	{ "replay",  vb_cli_replay,  "[--until ITEM] FILE",
+	  "what a record has, again, without the peer" },
 	{ "metrics", vb_cli_metrics, "[--listen ADDRESS:PORT]",
 	  "all counters, as Prometheus reads them" },
 	{ "hub",     vb_cli_hub,     "status | log | stop [--force]",

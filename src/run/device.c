@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,6 +31,7 @@
 #include "run/process/eventfd.h"
 #include "run/foreign.h"
 #include "run/process/log.h"
+#include "run/process/record.h"
 #include "run/process/report.h"
 #include "run/process/sample.h"
 #include "run/process/trace.h"
@@ -42,6 +41,8 @@
 #include "run/memory/memtouch.h"
 #include "run/memory/sigguard.h"
 #include "run/xrc.h"
+#include "tape/calls.h"
+#include "tape/tape.h"
 #include "wire/icrc.h"
 
 enum { FILE_NAME_BYTES_MAX = 4096 };
@@ -118,7 +119,7 @@ static void marked(void *arg, const struct vb_frame *frame)
 {
 	struct vb_device *dev = arg;
 
-	vb_congestion_tell(dev->nic, frame);
+	vb_taped_congestion_tell(dev->nic, frame);
 }
 
 static uint32_t rx_buffer_bytes(int fd)
@@ -388,7 +389,7 @@ static void gids_show_locked(struct vb_device *dev)
 
 	memcpy(entry, dev->gids.entry, count * sizeof(*entry));
 	vb_faults_gids(dev->faults, entry, &count);
-	vb_nic_gids_set(dev->nic, entry, count);
+	vb_taped_nic_gids_set(dev->nic, entry, count);
 }
 
 static void gids_show(void *arg)
@@ -419,7 +420,7 @@ static void device_fails(void *arg)
 
 	vb_report_found();
 	vb_log("the device was told to fail");
-	vb_nic_fail(dev->nic);
+	vb_taped_nic_fail(dev->nic);
 	vb_cm_device_fail(dev);
 }
 
@@ -460,20 +461,6 @@ static int faults_open(struct vb_device *dev)
 }
 
 /* --- life and death --- */
-
-static uint64_t seed_of(const struct vb_env *env)
-{
-	uint64_t seed = env->seed;
-
-	if (env->seeded || getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
-		return seed;
-	/*
-	 * The kernel's random numbers are not ready (early boot) or forbidden: use those it gave us
-	 * at exec.
-	 */
-	memcpy(&seed, (const void *)getauxval(AT_RANDOM), sizeof(seed));
-	return seed ^ vb_now_ns();
-}
 
 static void host_afar(void *arg, const uint8_t gid[VB_GID_BYTES])
 {
@@ -544,20 +531,24 @@ static int nic_start(struct vb_device *dev)
 	dev->order = (struct vb_host_order){ .seed = dev->env.order_seed,
 					     .iba = dev->env.order_iba,
 					     .dawdle = host_dawdle };
-	rc = vb_nic_create(&dev->nic, &host, seed_of(&dev->env));
+	rc = vb_record_start(&dev->env);
+	if (rc != 0)
+		return rc;
+	rc = vb_taped_nic_create(&dev->nic, &host, vb_env_seed(&dev->env));
 	if (rc != 0)
 		return vb_failed(rc, "the NIC's memory");
-	vb_nic_guid_set(dev->nic, vb_guid_get());
-	vb_nic_persona_set(dev->nic, dev->env.persona);
+	vb_taped_nic_guid_set(dev->nic, vb_guid_get());
+	vb_taped_nic_persona_set(dev->nic, dev->env.persona);
 	if (atomic_load(&dev->port_count))
-		vb_nic_rx_buffer_set(dev->nic, rx_buffer_bytes(dev->ports[0].fd));
-	vb_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
+		vb_taped_nic_rx_buffer_set(dev->nic, rx_buffer_bytes(dev->ports[0].fd));
+	vb_taped_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
 	vb_capture_begin(&dev->capture, dev->nic);
 	vb_faults_begin(dev->faults, dev->nic);
 	rc = vb_progress_start(dev);
 	if (rc != 0) {
 		vb_capture_close(&dev->capture);
 		vb_nic_destroy(dev->nic);
+		vb_tape_close();
 	}
 	return rc;
 }
@@ -653,11 +644,12 @@ static void __attribute__((destructor)) say_farewell_at_exit(void)
 	if (!vb_lock_try(&current_lock))
 		return;
 	if (current) {
-		vb_nic_farewell(current->nic);
+		vb_taped_nic_farewell(current->nic);
 		vb_faults_flush(current->faults, false);
 		vb_report_found();
 		log_counters(current);
 		vb_capture_farewell(&current->capture);
+		vb_tape_farewell();
 	}
 	vb_lock_drop(&current_lock);
 }
@@ -680,13 +672,14 @@ static void device_stop(struct vb_device *dev)
 {
 	vb_progress_stop(dev);
 	vb_cm_device_close(dev);
-	vb_nic_farewell(dev->nic);
+	vb_taped_nic_farewell(dev->nic);
 	vb_faults_flush(dev->faults, false);
 	vb_capture_close(&dev->capture);
 	vb_report_found();
 	log_counters(dev);
 	mark_slots(dev);
 	vb_nic_destroy(dev->nic);
+	vb_tape_close();
 	vb_uplink_close(dev);
 	vb_xrc_host_close(dev);
 	ports_destroy(dev);
@@ -712,6 +705,7 @@ static void forget_in_child(void)
 	vb_loose_forget();
 	vb_report_forget();
 	vb_trail_forget();
+	vb_tape_forget();
 	if (!dev)
 		return;
 	dev->gone = true;

@@ -28,6 +28,8 @@
 #include "run/device.h"
 #include "run/process/report.h"
 #include "run/process/signals.h"
+#include "tape/calls.h"
+#include "tape/tape.h"
 
 /* How long to check whether the application polls: several times the duration of an empty poll. */
 #define LOOK_NS 3000u
@@ -105,13 +107,13 @@ static unsigned take_frames_locked(struct vb_device *dev, bool polled, uint64_t 
 			continue;
 		tell_of_fds(dev, port);
 		if (polled)
-			took_ns = dev->progress.rx_polled(dev->nic, frames, n);
+			took_ns = dev->progress.nic.rx_polled(dev->nic, frames, n);
 		else
-			took_ns = dev->progress.rx(dev->nic, frames, n);
+			took_ns = dev->progress.nic.rx(dev->nic, frames, n);
 		got += n;
 	}
 	got += vb_uplink_take(dev);
-	vb_nic_rx_drop(dev->nic);
+	dev->progress.nic.rx_drop(dev->nic);
 	if (got)
 		wire_is_used(&dev->progress);
 	if (now_ns && took_ns)
@@ -127,7 +129,7 @@ static unsigned take_frames_locked(struct vb_device *dev, bool polled, uint64_t 
 static bool take_frames(struct vb_device *dev, bool polled, unsigned *got, uint64_t *now_ns)
 {
 	*got = 0;
-	if (!vb_nic_rx_try(dev->nic))
+	if (!dev->progress.nic.rx_try(dev->nic))
 		return false;
 	*got = take_frames_locked(dev, polled, now_ns);
 	return true;
@@ -145,7 +147,7 @@ static bool turn_if_due(struct vb_device *dev)
 	if (now_ns < nic_ns && now_ns < cm_ns)
 		return false;
 	if (now_ns >= nic_ns)
-		vb_nic_turn(dev->nic);
+		dev->progress.nic.turn(dev->nic);
 	if (now_ns >= cm_ns)
 		vb_cm_device_turn(dev);
 	return true;
@@ -174,7 +176,7 @@ void vb_progress_take_in(struct vb_device *dev)
 	unsigned got, rounds = 0;
 
 	do {
-		vb_nic_rx_take(dev->nic);
+		dev->progress.nic.rx_take(dev->nic);
 		got = take_frames_locked(dev, false, NULL);
 	} while (got >= VB_LINK_RX_FRAMES_MAX && ++rounds < TAKE_IN_ROUNDS);
 }
@@ -196,7 +198,7 @@ static void poll_wire(struct vb_device *dev, uint64_t polls)
 	if (!now_ns)
 		now_ns = vb_now_ns();
 	if (vb_nic_deadline_ns(dev->nic) <= now_ns)
-		vb_nic_turn(dev->nic);
+		dev->progress.nic.turn(dev->nic);
 	app_was_here(progress, now_ns, got == 0);
 }
 
@@ -588,6 +590,23 @@ static int thread_create(struct vb_device *dev)
 	return rc;
 }
 
+static void calls_choose(struct vb_device *dev)
+{
+	static const struct vb_progress_calls usual = {
+		vb_nic_rx_try, vb_nic_rx_take,	 vb_nic_rx_drop, vb_nic_turn,
+		vb_nic_rx,     vb_nic_rx_polled,
+	};
+	static const struct vb_progress_calls taped = {
+		vb_taped_rx_try, vb_taped_rx_take,   vb_taped_rx_drop, vb_taped_turn,
+		vb_taped_rx,	 vb_taped_rx_polled,
+	};
+	struct vb_progress_calls *calls = &dev->progress.nic;
+
+	*calls = vb_tape_is_on() ? taped : usual;
+	if (dev->env.disorder)
+		calls->rx = calls->rx_polled = vb_disorder_rx;
+}
+
 int vb_progress_start(struct vb_device *dev)
 {
 	struct vb_progress *progress = &dev->progress;
@@ -595,8 +614,7 @@ int vb_progress_start(struct vb_device *dev)
 	int rc;
 
 	progress->nap_ns = NAP_NS_MIN;
-	progress->rx = dev->env.disorder ? vb_disorder_rx : vb_nic_rx;
-	progress->rx_polled = dev->env.disorder ? vb_disorder_rx : vb_nic_rx_polled;
+	calls_choose(dev);
 	progress->frames = calloc(VB_LINK_RX_FRAMES_MAX, sizeof(*progress->frames));
 	if (!progress->frames)
 		return vb_failed(ENOMEM, "calloc");

@@ -25,14 +25,24 @@ struct vb_device;
 struct vb_nic;
 struct vb_frame;
 
+/*
+ * vb_nic_rx() and its like; in place of these nic/way/disorder.h, or tape/calls.h if the process is
+ * recorded.
+ */
+struct vb_progress_calls {
+	bool (*rx_try)(struct vb_nic *nic);
+	void (*rx_take)(struct vb_nic *nic);
+	void (*rx_drop)(struct vb_nic *nic);
+	void (*turn)(struct vb_nic *nic);
+	uint64_t (*rx)(struct vb_nic *nic, const struct vb_frame *frames, unsigned count);
+	uint64_t (*rx_polled)(struct vb_nic *nic, const struct vb_frame *frames, unsigned count);
+};
+
 struct vb_progress {
 	pthread_t thread;
 	int kick_fd;
 	struct vb_frame *frames; /* used by the holder of the rx right */
-	/* vb_nic_rx(), vb_nic_rx_polled(), or in place of these nic/way/disorder.h */
-	uint64_t (*rx)(struct vb_nic *nic, const struct vb_frame *frames, unsigned count);
-	uint64_t (*rx_polled)(struct vb_nic *nic, const struct vb_frame *frames,
-			      unsigned count);
+	struct vb_progress_calls nic;
 	_Atomic bool stop;
 	_Atomic bool napping;
 	_Atomic uint64_t polls;		 /* by the application, sends included; approximate */

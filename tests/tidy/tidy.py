@@ -35,19 +35,20 @@ LAYERS = {
     "link": ["base", "link"],
     "capture": ["base", "link", "capture"],
     "hub": ["base", "hub"],
+    "tape": ["base", "wire", "eth", "engine", "nic", "tape"],
     "run": ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub",
-            "run"],
+            "tape", "run"],
     "abi": ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub",
-            "run", "abi"],
+            "tape", "run", "abi"],
     "daemon": ["base", "wire", "cm", "link", "hub", "nic", "run", "daemon"],
-    "cli": ["base", "wire", "cm", "script", "link", "capture", "hub", "nic", "run", "explain",
+    "cli": ["base", "wire", "cm", "script", "link", "capture", "hub", "nic", "tape", "run", "explain",
             "cli"],
 }
-LIBRARY = ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub", "run",
-           "abi"]
+LIBRARY = ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub",
+           "tape", "run", "abi"]
 # <infiniband/verbs.h> is vocabulary there, and only abi may call it. The command is one more
 # program that uses the library.
-SPEAKS_VERBS = ["engine", "nic", "run", "abi", "cli"]
+SPEAKS_VERBS = ["engine", "nic", "tape", "run", "abi", "cli"]
 
 BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|gets|tmpnam|mktemp)\s*\(")
 # The library lives in other people's processes.

@@ -9,6 +9,7 @@
 #include "nic/control/nic.h"
 #include "nic/core/slots.h"
 #include "run/process/log.h"
+#include "tape/calls.h"
 
 /*
  * mlx5dv_is_supported(3): may functions of this library be called for the device? They may for
@@ -189,12 +190,12 @@ __asm__(".symver vb_mlx5_init_obj_1_0, mlx5dv_init_obj@MLX5_1.0");
 
 int mlx5dv_reserved_qpn_alloc(struct ibv_context *context, uint32_t *qpn)
 {
-	return vb_abi_is_dead(context) ? EIO : vb_nic_qpn_reserve(vb_abi_nic(context), qpn);
+	return vb_abi_is_dead(context) ? EIO : vb_taped_qpn_reserve(vb_abi_nic(context), qpn);
 }
 
 int mlx5dv_reserved_qpn_dealloc(struct ibv_context *context, uint32_t qpn)
 {
-	return vb_abi_is_gone(context) ? 0 : vb_nic_qpn_release(vb_abi_nic(context), qpn);
+	return vb_abi_is_gone(context) ? 0 : vb_taped_qpn_release(vb_abi_nic(context), qpn);
 }
 
 /*

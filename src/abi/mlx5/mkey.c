@@ -3,6 +3,8 @@
 #include "nic/mem/mkey.h"
 
 #include "abi/mlx5/mlx5.h"
+#include "base/refusal.h"
+#include "tape/tape.h"
 
 _Static_assert(offsetof(struct vb_mkey, lkey) == offsetof(struct mlx5dv_mkey, lkey) &&
 		       offsetof(struct vb_mkey, rkey) == offsetof(struct mlx5dv_mkey, rkey),
@@ -33,6 +35,8 @@ struct mlx5dv_mkey *mlx5dv_create_mkey(struct mlx5dv_mkey_init_attr *attr)
 
 	if (rc == 0 && vb_abi_is_dead(attr->pd->context))
 		rc = EIO;
+	if (rc == 0 && vb_tape_is_on())
+		rc = vb_refuse(EOPNOTSUPP, "indirect keys are not recorded");
 	if (rc == 0)
 		rc = vb_mkey_create((struct vb_pd *)attr->pd, flags, &attr->max_entries, &mkey);
 	if (rc != 0) {

@@ -7,6 +7,7 @@
 #include "abi/mlx5/wr.h"
 #include "abi/verbs/qp.h"
 #include "base/check.h"
+#include "tape/calls.h"
 
 struct flag {
 	uint64_t theirs;
@@ -139,5 +140,5 @@ int mlx5dv_modify_qp_udp_sport(struct ibv_qp *qp, uint16_t udp_sport)
 {
 	if (vb_abi_is_dead(qp->context))
 		return EIO;
-	return vb_qp_sport_choose((struct vb_qp *)qp, udp_sport);
+	return vb_taped_qp_sport_choose((struct vb_qp *)qp, udp_sport);
 }

@@ -11,6 +11,7 @@
 #include "abi/mlx5/mlx5.h"
 #include "nic/mem/mkey.h"
 #include "nic/service/dc/dc.h"
+#include "tape/calls.h"
 
 /* --- DC --- */
 
@@ -40,7 +41,7 @@ static void set_dc_addr(struct mlx5dv_qp_ex *mqp, struct ibv_ah *ah, uint32_t re
 
 int mlx5dv_dci_stream_id_reset(struct ibv_qp *qp, uint16_t stream_id)
 {
-	return vb_dc_stream_reset((struct vb_qp *)qp, stream_id);
+	return vb_taped_dc_stream_reset((struct vb_qp *)qp, stream_id);
 }
 
 /* --- memory keys --- */

@@ -8,6 +8,7 @@
 #include "nic/core/ah.h"
 #include "run/process/log.h"
 #include "wire/grh.h"
+#include "tape/calls.h"
 
 enum { HOP_LIMIT_OF_ANSWERS = 255 };
 
@@ -47,7 +48,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	if (rc == 0) {
 		vb_device_gids_refresh(vb_device_of(pd->context));
-		rc = vb_ah_create((struct vb_pd *)pd, attr, &ah);
+		rc = vb_taped_ah_create((struct vb_pd *)pd, attr, &ah);
 	}
 	if (rc == ENOENT) {
 		vb_abi_result(rc);
@@ -67,7 +68,7 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 	int rc = vb_known_end(VB_KNOWN_AH, ah);
 
 	if (rc == 0 && !vb_abi_is_gone(ah->context))
-		rc = vb_known_ended(VB_KNOWN_AH, ah, vb_ah_destroy((struct vb_ah *)ah));
+		rc = vb_known_ended(VB_KNOWN_AH, ah, vb_taped_ah_destroy((struct vb_ah *)ah));
 	return vb_abi_result(rc);
 }
 

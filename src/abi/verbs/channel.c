@@ -9,6 +9,7 @@
 #include "nic/queue/cq.h"
 #include "run/await.h"
 #include "run/process/eventfd.h"
+#include "tape/calls.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
@@ -22,7 +23,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	fd = vb_eventfd_create();
 	if (fd < 0)
 		return NULL;
-	rc = vb_channel_create(vb_ctx_of(context), fd, &channel);
+	rc = vb_taped_channel_create(vb_ctx_of(context), fd, &channel);
 	if (rc != 0) {
 		close(fd);
 		vb_abi_result(rc);
@@ -45,7 +46,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	if (vb_abi_is_gone(context))
 		return 0;
 	rc = vb_known_ended(VB_KNOWN_CHANNEL, channel,
-			    vb_channel_destroy((struct vb_channel *)channel));
+			    vb_taped_channel_destroy((struct vb_channel *)channel));
 	if (rc == 0)
 		close(fd);
 	return vb_abi_ended(context, vb_report_refused(__func__, rc));
@@ -68,7 +69,7 @@ static int get_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 			return vb_abi_minus_one(EINTR);
 		if (!vb_eventfd_take(channel->fd))
 			return -1;
-		found = vb_channel_pop((struct vb_channel *)channel);
+		found = vb_taped_channel_pop((struct vb_channel *)channel);
 	} while (!found);
 	*cq = &found->ibv.cq;
 	*cq_context = found->ibv.cq.cq_context;

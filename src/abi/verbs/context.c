@@ -15,6 +15,7 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/device.h"
 #include "abi/verbs/ops.h"
+#include "abi/tape/taped.h"
 #include "abi/trace/measured.h"
 #include "abi/trace/traced.h"
 #include "base/failure.h"
@@ -27,6 +28,8 @@
 #include "run/process/log.h"
 #include "run/process/report.h"
 #include "run/process/trail.h"
+#include "tape/calls.h"
+#include "tape/tape.h"
 
 /*
  * With another order, one poll in so many turns the NIC, and one in so many lets its thread go
@@ -131,6 +134,8 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 	}
 	if (ctx->nic->host.order && !vb_check_is_on())
 		context->ops.poll_cq = poll_cq_disorder;
+	if (vb_tape_is_on())
+		vb_taped_ops_set(&context->ops);
 	ctx->plain.post_send = context->ops.post_send;
 	ctx->plain.poll_cq = context->ops.poll_cq;
 	ctx->measure = vb_measure;
@@ -160,7 +165,7 @@ int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **out)
 	async_fd = vb_eventfd_create();
 	if (async_fd < 0)
 		return vb_device_failed(vb_failed(errno, "eventfd"));
-	rc = vb_ctx_create(dev->nic, async_fd, &ctx);
+	rc = vb_taped_ctx_create(dev->nic, async_fd, &ctx);
 	if (rc != 0) {
 		close(async_fd);
 		return rc;
@@ -170,7 +175,7 @@ int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **out)
 	if (cmd_fd < 0)
 		rc = make_cmd_fd(ctx, &cmd_fd);
 	if (rc != 0) {
-		vb_ctx_destroy(ctx);
+		vb_taped_ctx_destroy(ctx);
 		close(async_fd);
 		return rc;
 	}
@@ -216,7 +221,7 @@ static void end(struct ibv_context *context)
 
 	pthread_mutex_destroy(&context->mutex);
 	vb_ctx_disown(vb_ctx_of(context));
-	vb_ctx_destroy(vb_ctx_of(context));
+	vb_taped_ctx_destroy(vb_ctx_of(context));
 	close(async_fd);
 	close(cmd_fd);
 	vb_device_close(dev);
@@ -244,7 +249,7 @@ int ibv_close_device(struct ibv_context *context)
 		return vb_abi_minus_one(rc);
 	if (vb_abi_is_gone(context))
 		return 0;
-	if (atomic_load(&ctx->holders) > 1 && !vb_ctx_fail(ctx))
+	if (atomic_load(&ctx->holders) > 1 && !vb_taped_ctx_fail(ctx))
 		return vb_abi_minus_one(vb_known_ended(VB_KNOWN_CONTEXT, context, EBUSY));
 	vb_known_ended(VB_KNOWN_CONTEXT, context, 0);
 	return vb_abi_ended(context, 0);

@@ -7,6 +7,7 @@
 #include "abi/verbs/context.h"
 #include "abi/verbs/event.h"
 #include "abi/verbs/ops.h"
+#include "tape/calls.h"
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 			     struct ibv_comp_channel *channel, int comp_vector)
@@ -25,7 +26,7 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	int rc = vb_abi_check(CQ, cq);
 
-	return vb_abi_result(rc != 0 ? rc : vb_cq_resize((struct vb_cq *)cq, cqe));
+	return vb_abi_result(rc != 0 ? rc : vb_taped_cq_resize((struct vb_cq *)cq, cqe));
 }
 
 int vb_abi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
@@ -38,7 +39,7 @@ int vb_abi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 		rc = vb_refuse(EOPNOTSUPP, "attr_mask 0x%x has more than IBV_CQ_ATTR_MODERATE",
 			       attr->attr_mask);
 	if (rc == 0)
-		rc = vb_cq_moderate((struct vb_cq *)cq, attr->moderate.cq_count,
+		rc = vb_taped_cq_moderate((struct vb_cq *)cq, attr->moderate.cq_count,
 				    attr->moderate.cq_period);
 	return vb_report_refused(__func__, rc);
 }
@@ -54,7 +55,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	context = ibv->context;
 	if (vb_abi_is_gone(context))
 		return 0;
-	rc = vb_known_ended(VB_KNOWN_CQ, ibv, vb_cq_destroy(cq));
+	rc = vb_known_ended(VB_KNOWN_CQ, ibv, vb_taped_cq_destroy(cq));
 	if (rc != 0)
 		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
@@ -64,7 +65,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
 	free(cq->abi);
-	vb_cq_free(cq);
+	vb_taped_cq_free(cq);
 	return vb_abi_ended(context, 0);
 }
 

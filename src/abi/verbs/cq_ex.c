@@ -15,6 +15,8 @@
 #include "abi/verbs/ops.h"
 #include "nic/queue/shuffle.h"
 #include "run/process/trail.h"
+#include "tape/calls.h"
+#include "tape/tape.h"
 
 struct cursor {
 	struct vb_measured_cq plain; /* the first member (abi/trace/measured.h) */
@@ -145,6 +147,41 @@ static int advance_traced(struct ibv_cq_ex *cq)
 	return rc;
 }
 
+/* The same of a process that is recorded. */
+static int next_taped(struct ibv_cq_ex *ex)
+{
+	struct vb_cq *cq = (struct vb_cq *)ex;
+	struct vb_device *dev = vb_device_of(ex->context);
+	struct cursor *cursor = cq->abi;
+
+	if (vb_device_is_gone(dev))
+		return EIO;
+	if (!vb_taped_cq_take(cq, &cursor->cqe, &cursor->stamp)) {
+		vb_progress_poll(dev);
+		if (!vb_taped_cq_take(cq, &cursor->cqe, &cursor->stamp))
+			return ENOENT;
+	}
+	ex->wr_id = cursor->cqe.wc.wr_id;
+	ex->status = cursor->cqe.wc.status;
+	vb_report_found();
+	return 0;
+}
+
+static int start_poll_taped(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	int rc;
+
+	if (attr && attr->comp_mask)
+		return EINVAL;
+	if (vb_abi_is_gone(cq->context))
+		return EIO;
+	lock(cq);
+	rc = next_taped(cq);
+	if (rc != 0)
+		unlock(cq);
+	return rc;
+}
+
 static void end_poll(struct ibv_cq_ex *cq)
 {
 	unlock(cq);
@@ -248,6 +285,10 @@ static void set_readers(struct ibv_cq_ex *cq, uint64_t flags)
 		cq->start_poll = start_poll_disorder;
 		cq->next_poll = advance_disorder;
 	}
+	if (vb_tape_is_on()) {
+		cq->start_poll = start_poll_taped;
+		cq->next_poll = next_taped;
+	}
 	cq->end_poll = end_poll;
 	cq->read_opcode = read_opcode;
 	cq->read_vendor_err = read_vendor_err;
@@ -289,7 +330,7 @@ static int create(struct ibv_context *context, const struct ibv_cq_init_attr_ex 
 
 	if (!cursor)
 		return ENOMEM;
-	rc = vb_cq_create_ex(vb_ctx_of(context), attr, cq);
+	rc = vb_taped_cq_create_ex(vb_ctx_of(context), attr, cq);
 	if (rc != 0) {
 		free(cursor);
 		return rc;

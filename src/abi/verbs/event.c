@@ -6,6 +6,7 @@
 #include "abi/check/events.h"
 #include "abi/verbs/abi.h"
 #include "run/process/eventfd.h"
+#include "tape/calls.h"
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
@@ -15,7 +16,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 	do {
 		if (!vb_eventfd_take(context->async_fd))
 			return -1;
-	} while (!vb_ctx_event_pop(vb_ctx_of(context), event));
+	} while (!vb_taped_ctx_event_pop(vb_ctx_of(context), event));
 	if (vb_check_is_on())
 		vb_check_async_taken(event);
 	return 0;

@@ -5,6 +5,7 @@
 #include "abi/verbs/dm.h"
 #include "nic/mem/import.h"
 #include "run/foreign.h"
+#include "tape/tape.h"
 
 /* The context takes over the descriptor only if it is made. */
 static int import_context(struct vb_device *dev, int cmd_fd, const struct vb_card *card,
@@ -34,6 +35,8 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 	struct vb_ctx *ctx;
 	int rc = vb_card_read(cmd_fd, &card);
 
+	if (rc == 0 && vb_tape_is_on())
+		rc = vb_refuse(EOPNOTSUPP, "objects of other contexts are not recorded");
 	if (rc == 0)
 		rc = vb_device_open(&dev);
 	if (rc == 0) {

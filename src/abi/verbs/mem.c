@@ -4,6 +4,7 @@
 #include "abi/verbs/ops.h"
 #include "nic/mem/mem.h"
 #include "nic/mem/mem_kinds.h"
+#include "tape/calls.h"
 
 /* The header makes these macros, to choose between two functions. */
 #undef ibv_reg_mr
@@ -16,7 +17,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	int rc = vb_abi_check(PD, pd);
 
 	if (rc == 0)
-		rc = vb_mr_reg((struct vb_pd *)pd, addr, length, iova, access, &mr);
+		rc = vb_taped_mr_reg((struct vb_pd *)pd, addr, length, iova, access, &mr);
 	if (rc != 0) {
 		vb_abi_result(rc);
 		return NULL;
@@ -58,7 +59,7 @@ struct ibv_mr *vb_abi_alloc_null_mr(struct ibv_pd *pd)
 	int rc = vb_abi_check(PD, pd);
 
 	if (rc == 0)
-		rc = vb_mr_alloc_null((struct vb_pd *)pd, &mr);
+		rc = vb_taped_mr_alloc_null((struct vb_pd *)pd, &mr);
 	if (rc != 0) {
 		vb_abi_result(rc);
 		return NULL;
@@ -96,7 +97,7 @@ static int rereg(struct vb_mr *mr, int flags, struct vb_pd *pd, void *addr, size
 
 	if (vb_check_is_on())
 		vb_check_rereg(&mr->ibv, false);
-	rc = vb_mr_rereg(mr, flags, pd, addr, length, access);
+	rc = vb_taped_mr_rereg(mr, flags, pd, addr, length, access);
 	if (vb_check_is_on())
 		vb_check_rereg(&mr->ibv, true);
 	return rc;
@@ -128,6 +129,6 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	int rc = vb_known_end(VB_KNOWN_MR, mr);
 
 	if (rc == 0 && !vb_abi_is_gone(mr->context))
-		rc = vb_known_ended(VB_KNOWN_MR, mr, vb_mr_dereg((struct vb_mr *)mr));
+		rc = vb_known_ended(VB_KNOWN_MR, mr, vb_taped_mr_dereg((struct vb_mr *)mr));
 	return vb_abi_result(rc);
 }

@@ -4,11 +4,12 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/context.h"
 #include "abi/verbs/ops.h"
+#include "tape/calls.h"
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	struct vb_pd *pd;
-	int rc = vb_abi_is_dead(context) ? EIO : vb_pd_create(vb_ctx_of(context), &pd);
+	int rc = vb_abi_is_dead(context) ? EIO : vb_taped_pd_create(vb_ctx_of(context), &pd);
 
 	if (rc != 0) {
 		vb_abi_result(rc);
@@ -29,7 +30,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	context = pd->context;
 	if (vb_abi_is_gone(context))
 		return 0;
-	rc = vb_known_ended(VB_KNOWN_PD, pd, vb_pd_destroy((struct vb_pd *)pd));
+	rc = vb_known_ended(VB_KNOWN_PD, pd, vb_taped_pd_destroy((struct vb_pd *)pd));
 	return vb_abi_ended(context, vb_abi_result(rc));
 }
 
@@ -40,7 +41,7 @@ struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
 	int rc = EIO;
 
 	if (!vb_abi_is_dead(context))
-		rc = vb_parent_domain_create(vb_ctx_of(context), attr, &pd);
+		rc = vb_taped_parent_domain_create(vb_ctx_of(context), attr, &pd);
 	if (rc != 0) {
 		vb_abi_result(rc);
 		return NULL;
@@ -53,7 +54,7 @@ struct ibv_pd *vb_abi_alloc_parent_domain(struct ibv_context *context,
 struct ibv_td *vb_abi_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
 	struct vb_td *td;
-	int rc = vb_abi_is_dead(context) ? EIO : vb_td_create(vb_ctx_of(context), attr, &td);
+	int rc = vb_abi_is_dead(context) ? EIO : vb_taped_td_create(vb_ctx_of(context), attr, &td);
 
 	if (rc != 0) {
 		vb_abi_result(rc);
@@ -74,6 +75,6 @@ int vb_abi_dealloc_td(struct ibv_td *td)
 	context = td->context;
 	if (vb_abi_is_gone(context))
 		return 0;
-	rc = vb_known_ended(VB_KNOWN_TD, td, vb_td_destroy((struct vb_td *)td));
+	rc = vb_known_ended(VB_KNOWN_TD, td, vb_taped_td_destroy((struct vb_td *)td));
 	return vb_abi_ended(context, vb_abi_result(rc));
 }

@@ -14,6 +14,7 @@
 #include "nic/control/qp.h"
 #include "nic/control/qp_modify.h"
 #include "nic/service/xrc/xrc.h"
+#include "tape/calls.h"
 
 static struct ibv_qp *created(const char *function, int rc, struct vb_qp *qp)
 {
@@ -53,14 +54,14 @@ static int queues_known(const struct ibv_cq *send_cq, const struct ibv_cq *recv_
 
 static int create_plain(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp)
 {
-	int rc = vb_qp_create(pd, attr, qp);
+	int rc = vb_taped_qp_create(pd, attr, qp);
 
 	if (rc != 0 || plain_flags(pd->ibv.context))
 		return rc;
-	rc = vb_parcels_make(*qp, false);
+	rc = vb_taped_parcels_make(*qp, false);
 	if (rc != 0) {
-		vb_qp_destroy(*qp);
-		vb_qp_free(*qp);
+		vb_taped_qp_destroy(*qp);
+		vb_taped_qp_free(*qp);
 	}
 	return rc;
 }
@@ -100,7 +101,7 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	if (rc == 0)
 		rc = queues_known(attr->send_cq, attr->recv_cq, attr->srq);
 	if (rc == 0)
-		rc = vb_qp_create_dv(attr, dv, qp);
+		rc = vb_taped_qp_create_dv(attr, dv, qp);
 	if (rc != 0 || !builds)
 		return rc;
 	/*
@@ -112,8 +113,8 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	rc = vb_wr_attach(&(*qp)->ibv.qp, &attr->cap, ops, dv_ops);
 	if (rc != 0) {
 		attr->cap = wanted;
-		vb_qp_destroy(*qp);
-		vb_qp_free(*qp);
+		vb_taped_qp_destroy(*qp);
+		vb_taped_qp_free(*qp);
 	}
 	return rc;
 }
@@ -180,7 +181,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 		vb_progress_take_in(vb_device_of(qp->context));
 	if (vb_check_is_on())
 		vb_check_modifies(qp, attr, attr_mask);
-	rc = vb_qp_modify((struct vb_qp *)qp, attr, attr_mask);
+	rc = vb_taped_qp_modify((struct vb_qp *)qp, attr, attr_mask);
 	if (rc == 0 && vb_check_is_on())
 		vb_check_modified(qp, attr, attr_mask);
 	if (rc != 0 && (attr_mask & IBV_QP_AV))
@@ -192,7 +193,7 @@ int vb_abi_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr
 {
 	int rc = vb_abi_check(QP, qp);
 
-	return vb_abi_result(rc != 0 ? rc : vb_qp_rate_limit((struct vb_qp *)qp, attr));
+	return vb_abi_result(rc != 0 ? rc : vb_taped_qp_rate_limit((struct vb_qp *)qp, attr));
 }
 
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
@@ -222,14 +223,14 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	if (rc == 0 && vb_abi_is_gone(ibv->context))
 		return 0;
 	if (rc == 0)
-		rc = vb_known_ended(VB_KNOWN_QP, ibv, vb_qp_destroy(qp));
+		rc = vb_known_ended(VB_KNOWN_QP, ibv, vb_taped_qp_destroy(qp));
 	if (rc != 0)
 		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &qp->events.delivered);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
 	vb_wr_detach(ibv);
-	vb_qp_fini(qp);
+	vb_taped_qp_fini(qp);
 	if (vb_check_is_on())
 		vb_check_keep(qp);
 	else

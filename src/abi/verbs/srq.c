@@ -5,6 +5,7 @@
 #include "abi/verbs/event.h"
 #include "abi/verbs/ops.h"
 #include "nic/service/tm/tm.h"
+#include "tape/calls.h"
 
 /* The SRQ for the application, or NULL with errno. */
 static struct ibv_srq *hand_out(const char *function, int rc, struct vb_srq **srq)
@@ -23,7 +24,7 @@ static int create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct vb_s
 {
 	int rc = vb_abi_check(PD, pd);
 
-	return rc != 0 ? rc : vb_srq_create((struct vb_pd *)pd, attr, srq);
+	return rc != 0 ? rc : vb_taped_srq_create((struct vb_pd *)pd, attr, srq);
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
@@ -40,7 +41,7 @@ static int create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *a
 
 	if (rc == 0 && (attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
 		rc = vb_known_or_null(VB_KNOWN_PD, attr->pd);
-	return rc != 0 ? rc : vb_srq_create_ex(vb_ctx_of(context), attr, srq);
+	return rc != 0 ? rc : vb_taped_srq_create_ex(vb_ctx_of(context), attr, srq);
 }
 
 /* The header's wrapper calls ibv_create_srq() if only a PD and the basic type are given. */
@@ -72,7 +73,7 @@ int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int attr_mask
 	int rc = vb_abi_check(SRQ, srq);
 
 	return vb_abi_result(rc != 0 ? rc
-				     : vb_srq_modify((struct vb_srq *)srq, attr, attr_mask));
+				     : vb_taped_srq_modify((struct vb_srq *)srq, attr, attr_mask));
 }
 
 int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
@@ -90,13 +91,13 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	if (rc == 0 && vb_abi_is_gone(ibv->context))
 		return 0;
 	if (rc == 0)
-		rc = vb_known_ended(VB_KNOWN_SRQ, ibv, vb_srq_destroy(srq));
+		rc = vb_known_ended(VB_KNOWN_SRQ, ibv, vb_taped_srq_destroy(srq));
 	if (rc != 0)
 		return vb_abi_result(rc);
 	vb_abi_wait_acks(&ibv->mutex, &ibv->cond, &ibv->events_completed, &srq->events_delivered);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
-	vb_srq_free(srq);
+	vb_taped_srq_free(srq);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "abi/verbs/abi.h"
 #include "abi/verbs/ops.h"
+#include "tape/calls.h"
 
 struct ibv_mw *vb_abi_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
@@ -12,7 +13,7 @@ struct ibv_mw *vb_abi_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	int rc = vb_abi_check(PD, pd);
 
 	if (rc == 0)
-		rc = vb_mw_alloc((struct vb_pd *)pd, type, &mw);
+		rc = vb_taped_mw_alloc((struct vb_pd *)pd, type, &mw);
 	if (rc != 0) {
 		vb_abi_result(rc);
 		return NULL;
@@ -26,7 +27,7 @@ int vb_abi_dealloc_mw(struct ibv_mw *mw)
 	int rc = vb_known_end(VB_KNOWN_MW, mw);
 
 	if (rc == 0 && !vb_abi_is_gone(mw->context))
-		rc = vb_known_ended(VB_KNOWN_MW, mw, vb_mw_dealloc((struct vb_mw *)mw));
+		rc = vb_known_ended(VB_KNOWN_MW, mw, vb_taped_mw_dealloc((struct vb_mw *)mw));
 	return vb_abi_result(rc);
 }
 
@@ -36,7 +37,7 @@ int vb_abi_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 	int rc = EIO;
 
 	if (!vb_abi_is_dead(qp->context))
-		rc = vb_mw_bind((struct vb_qp *)qp, (struct vb_mw *)mw, bind);
+		rc = vb_taped_mw_bind((struct vb_qp *)qp, (struct vb_mw *)mw, bind);
 	if (rc != 0)
 		vb_refusal_about("QPN 0x%x, wr_id 0x%" PRIx64, qp->qp_num, bind->wr_id);
 	return vb_report_refused(__func__, rc);

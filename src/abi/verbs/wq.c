@@ -7,6 +7,7 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/event.h"
 #include "abi/verbs/ops.h"
+#include "tape/tape.h"
 
 static int post_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
@@ -20,8 +21,12 @@ static int post_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_
 struct ibv_wq *vb_abi_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr)
 {
 	struct vb_rwq *wq = NULL;
-	int rc = vb_abi_is_dead(context) ? EIO : vb_rwq_create(vb_ctx_of(context), attr, &wq);
+	int rc = vb_abi_is_dead(context) ? EIO : 0;
 
+	if (rc == 0 && vb_tape_is_on())
+		rc = vb_refuse(EOPNOTSUPP, "work queues are not recorded");
+	if (rc == 0)
+		rc = vb_rwq_create(vb_ctx_of(context), attr, &wq);
 	if (rc != 0) {
 		vb_abi_result(rc);
 		return NULL;

@@ -13,6 +13,7 @@
 #include "abi/check/calls.h"
 #include "abi/check/check.h"
 #include "abi/verbs/abi.h"
+#include "abi/tape/taped.h"
 #include "abi/trace/traced.h"
 #include "base/check.h"
 #include "base/guard.h"
@@ -23,6 +24,7 @@
 #include "nic/service/eth/raw.h"
 #include "run/process/callsite.h"
 #include "run/process/trail.h"
+#include "tape/tape.h"
 
 /* The inline data of an ATOMIC_WRITE, whatever max_inline_data is. */
 #define ATOMIC_BYTES sizeof(uint64_t)
@@ -355,6 +357,13 @@ static int wr_complete_traced(struct ibv_qp_ex *ibv)
 	return rc;
 }
 
+/* The same of a process that is recorded. */
+static int wr_complete_taped(struct ibv_qp_ex *qp)
+{
+	return vb_taped_complete(qp, vb_wr_builder(qp),
+				 vb_refusals_are_wanted() ? wr_complete_told : wr_complete);
+}
+
 static void wr_abort(struct ibv_qp_ex *qp)
 {
 	if (!vb_abi_is_gone(qp->qp_base.context))
@@ -433,6 +442,8 @@ static void set_functions(struct ibv_qp_ex *qp)
 	qp->wr_complete = vb_refusals_are_wanted() ? wr_complete_told : wr_complete;
 	if (vb_trail_is_open())
 		qp->wr_complete = wr_complete_traced;
+	if (vb_tape_is_on())
+		qp->wr_complete = wr_complete_taped;
 	qp->wr_abort = wr_abort;
 	qp->wr_atomic_write = wr_atomic_write;
 	if (vb_check_is_on())

@@ -29,7 +29,7 @@ int vb_qp_dv_flags_check(uint32_t flags, const struct vb_service *service);
  * effect for a QP that reaches its peer through shared memory. EOPNOTSUPP: type or state; EINVAL:
  * the port; or as vb_link_ops.sport_choose.
  */
-VB_LENT int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port);
+int vb_qp_sport_choose(struct vb_qp *qp, uint16_t port);
 
 /* The features available. */
 struct vb_dv_caps {

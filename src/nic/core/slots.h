@@ -38,8 +38,8 @@ unsigned vb_nic_slots(struct vb_nic *nic, uint16_t slot[VB_SLOTS_PER_NIC_MAX],
  * Reserves a QPN that no QP and no SRQ of this NIC will be given (mlx5dv_reserved_qpn_alloc(3)).
  * ENOMEM, or as lease(). Release: EINVAL if it is not reserved.
  */
-VB_LENT int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn);
-VB_LENT int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn);
+int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn);
+int vb_nic_qpn_release(struct vb_nic *nic, uint32_t qpn);
 
 /* Is there a QP with this number at this moment? */
 VB_LENT bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn);

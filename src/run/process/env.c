@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "link/around/fault.h"
@@ -191,6 +193,23 @@ static bool trace_read(struct vb_env *env, const char *text, struct vb_text *why
 	return true;
 }
 
+/* A folder. */
+static bool record_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	env->record = text;
+	return true;
+}
+
+static bool record_mb_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	uint64_t mb;
+
+	if (!number_of(text, &mb) || mb < 1 || mb > VB_ENV_RECORD_MB_MAX)
+		return false;
+	env->record_bytes = mb << 20;
+	return true;
+}
+
 static const struct {
 	const char *name;
 } streams[] = { { "stderr" } };
@@ -220,6 +239,7 @@ static const struct vb_words hint_names = VB_WORDS(hints);
 /* Set by `verbatim check`; abi/check reads it itself. */
 static bool check_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
+	env->checks = true;
 	return true;
 }
 
@@ -254,6 +274,9 @@ static const struct setting settings[] = {
 	  "a seed from 0 to 18446744073709551615, with ',iba' behind it or without" },
 	{ "VERBATIM_PCAP",        pcap_read },
 	{ "VERBATIM_TRACE",       trace_read },
+	{ "VERBATIM_RECORD",      record_read },
+	{ "VERBATIM_RECORD_MB",   record_mb_read, NULL,
+	  "a number of MiB from 1 to 1048576" },
 	{ "VERBATIM_LINK",        link_read,      &link_names },
 	{ "VERBATIM_SHARED_MR",   shared_mr_read, &switch_names },
 	{ "VERBATIM_PERSONA",     persona_read,   &vb_persona_names },
@@ -304,12 +327,29 @@ char *const *vb_env_here(void)
 	return getauxval(AT_SECURE) || !environ ? nothing : environ;
 }
 
+/* What is recorded has to be all that enters the NIC. */
+static bool record_fits(struct vb_env *env, struct vb_text *why)
+{
+	const char *other = env->link == VB_ENV_LINK_SHM ? "VERBATIM_LINK=shm"
+			    : env->disorder		 ? "VERBATIM_ORDER"
+			    : env->faults		 ? "VERBATIM_FAULTS"
+			    : env->checks		 ? "VERBATIM_CHECK"
+							 : NULL;
+
+	env->link = VB_ENV_LINK_UDP;
+	if (other)
+		vb_text_add(why, "VERBATIM_RECORD does not go with ", other,
+			    ": what that does to the NIC would not be in the record", NULL);
+	return !other;
+}
+
 int vb_env_read(struct vb_env *env, char *const *environment, char why_chars[VB_ENV_WHY_BYTES])
 {
 	struct vb_text why = vb_text_in(why_chars, VB_ENV_WHY_BYTES);
 	struct vb_env read = {
 		.hub_idle_ms = VB_ENV_HUB_IDLE_MS,
 		.line_kbps = VB_ENV_LINE_KBPS,
+		.record_bytes = (uint64_t)VB_ENV_RECORD_MB << 20,
 		.persona = vb_persona_find(NULL),
 	};
 	unsigned seen = 0;
@@ -337,6 +377,24 @@ int vb_env_read(struct vb_env *env, char *const *environment, char why_chars[VB_
 		if (!setting_read(&settings[i], &read, value + 1, &why))
 			return EINVAL;
 	}
+	if (read.record && !record_fits(&read, &why))
+		return EINVAL;
 	*env = read;
 	return 0;
+}
+
+uint64_t vb_env_seed(const struct vb_env *env)
+{
+	uint64_t seed = env->seed;
+	struct timespec now;
+
+	if (env->seeded || getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == sizeof(seed))
+		return seed;
+	/*
+	 * The kernel's random numbers are not ready (early boot) or forbidden: use those it gave us
+	 * at exec.
+	 */
+	memcpy(&seed, (const void *)getauxval(AT_RANDOM), sizeof(seed));
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return seed ^ (now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec);
 }

@@ -24,6 +24,8 @@ enum {
 	VB_ENV_HUB_IDLE_MS_MAX = 24 * 3600 * 1000,
 	VB_ENV_RNR_TIMER_MAX = 31,
 	VB_ENV_LINE_KBPS = 100000000,
+	VB_ENV_RECORD_MB = 1024,
+	VB_ENV_RECORD_MB_MAX = 1 << 20,
 };
 
 enum vb_env_link {
@@ -41,6 +43,8 @@ struct vb_env {
 	const char *pcapng; /* the same, if the name ends so */
 	const char *log;   /* VERBATIM_LOG, NULL: none */
 	const char *trace; /* VERBATIM_TRACE, NULL: none */
+	const char *record; /* VERBATIM_RECORD: a folder, NULL: none */
+	uint64_t record_bytes; /* VERBATIM_RECORD_MB */
 	const char *ethernet; /* VERBATIM_ETH, NULL: none */
 	uint64_t order_seed;  /* VERBATIM_ORDER ... */
 	bool disorder, order_iba; /* ... if it is set, and says "iba" */
@@ -50,6 +54,7 @@ struct vb_env {
 	const struct vb_persona *persona; /* VERBATIM_PERSONA */
 	uint32_t line_kbps; /* of VERBATIM_NET; else what the device says that it has */
 	bool no_dcqcn;	   /* VERBATIM_DCQCN=0 */
+	bool checks;	   /* VERBATIM_CHECK is set */
 	bool delays;	   /* faults or a network may delay what is sent */
 	bool shared_mr;	   /* VERBATIM_SHARED_MR: registered memory may be moved into a memfd */
 	bool seeded;	   /* VERBATIM_SEED is set; otherwise take an unpredictable seed */
@@ -70,5 +75,8 @@ char *const *vb_env_here(void);
  * `why` names it on one line, with what is valid.
  */
 int vb_env_read(struct vb_env *env, char *const *environment, char why[VB_ENV_WHY_BYTES]);
+
+/* The seed for keys and initial PSNs: the user's, or one that nobody can guess. */
+uint64_t vb_env_seed(const struct vb_env *env);
 
 #endif

@@ -34,6 +34,7 @@ TEST(without_settings_all_is_default)
 	assert_null(env.fault);
 	assert_null(env.pcap);
 	assert_null(env.trace);
+	assert_null(env.record);
 	assert_null(env.log);
 	assert_null(env.ethernet);
 	assert_ptr_equal(env.persona, vb_persona_find(NULL));
@@ -48,7 +49,7 @@ TEST(settings_are_read)
 {
 	static const char *const some[] = {
 		"VERBATIM_FAULT=loss=1%", "VERBATIM_PCAP=/tmp/x.pcap", "VERBATIM_LINK=udp",
-		"VERBATIM_TRACE=/tmp/x",
+		"VERBATIM_TRACE=/tmp/x", "VERBATIM_RECORD=/tmp/y", "VERBATIM_RECORD_MB=7",
 		"VERBATIM_ETH=tap:t0", "VERBATIM_SEED=0x10", "VERBATIM_SHARED_MR=1",
 		"VERBATIM_PERSONA=connectx7", "VERBATIM_LOG=x", "VERBATIM_HUB=/x",
 		"VERBATIM_HUB_IDLE_MS=300", "VERBATIM_CM_RNR_TIMER=31", NULL,
@@ -59,6 +60,8 @@ TEST(settings_are_read)
 	assert_string_equal(env.fault, "loss=1%");
 	assert_string_equal(env.pcap, "/tmp/x.pcap");
 	assert_string_equal(env.trace, "/tmp/x");
+	assert_string_equal(env.record, "/tmp/y");
+	assert_int_equal(env.record_bytes, 7 << 20);
 	assert_string_equal(env.log, "x");
 	assert_string_equal(env.ethernet, "tap:t0");
 	assert_int_equal(env.link, VB_ENV_LINK_UDP);
@@ -68,6 +71,24 @@ TEST(settings_are_read)
 	assert_true(env.shared_mr);
 	assert_int_equal(env.hub_idle_ms, 300);
 	assert_int_equal(env.cm_rnr_timer, 31);
+}
+
+/* What changes a NIC from outside would not be in the record. */
+TEST(records_do_not_go_with_everything)
+{
+	static const char *const others[] = { "VERBATIM_LINK=shm", "VERBATIM_ORDER=1",
+					      "VERBATIM_FAULTS=/x", "VERBATIM_CHECK=/x" };
+	const char *both[] = { "VERBATIM_RECORD=/tmp", NULL, NULL };
+
+	assert_int_equal(read_all(both), 0);
+	assert_int_equal(env.link, VB_ENV_LINK_UDP);
+	for (size_t i = 0; i < VB_ARRAY_LEN(others); i++) {
+		both[1] = others[i];
+		assert_int_equal(read_all(both), EINVAL);
+		assert_non_null(strstr(why, "VERBATIM_RECORD does not go with VERBATIM_"));
+	}
+	assert_int_equal(read_one("VERBATIM_RECORD_MB=0"), EINVAL);
+	assert_int_equal(read_one("VERBATIM_RECORD_MB=1048577"), EINVAL);
 }
 
 TEST(values_have_limits)

@@ -78,7 +78,7 @@ extern const struct vb_service vb_service_dc_initiator, vb_service_dc_target,
  * mlx5dv_dci_stream_id_reset(3): work requests of that stream are sent again. EINVAL: the QP has no
  * streams, or that stream is not in error.
  */
-VB_LENT int vb_dc_stream_reset(struct vb_qp *qp, uint16_t stream);
+int vb_dc_stream_reset(struct vb_qp *qp, uint16_t stream);
 
 /* --- inside nic; QP locked unless stated otherwise --- */
 
