@@ -41,8 +41,8 @@ LAYERS = {
     "abi": ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub",
             "tape", "run", "abi"],
     "daemon": ["base", "wire", "cm", "link", "hub", "nic", "run", "daemon"],
-    "cli": ["base", "wire", "cm", "script", "link", "capture", "hub", "nic", "tape", "run", "explain",
-            "cli"],
+    "cli": ["base", "wire", "cm", "script", "link", "capture", "hub", "nic", "tape", "run",
+            "explain", "cli"],
 }
 LIBRARY = ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub",
            "tape", "run", "abi"]
