@@ -217,25 +217,28 @@ vt_pair_test(right_a_later_read_sees_the_write, .timeout = 18, .mr_access = RELA
 	}
 }
 
-/* What a READ brings, though a WRITE to the same place was posted behind it (IBA 9.5, fences). */
+/*
+ * What a READ brings, though a WRITE to the same place was posted behind it (IBA 9.5, fences). One
+ * call posts all, so that they come together.
+ */
 static void read_before_write(struct vt_pair *p, unsigned flags)
 {
 	for (uint64_t i = 1; i <= ROUNDS; i++) {
-		struct vt_wr w;
+		struct vt_wr w[3];
 
 		fill_words(p->b.buf, BYTES, 2 * i);
 		fill_words(p->a.buf + BYTES, BYTES, 2 * i + 1);
-		post_at(p, IBV_WR_RDMA_READ, 0, BYTES, 0);
-		vt_wr(&w, IBV_WR_RDMA_WRITE, &p->a, &p->b, BYTES);
-		w.wr.wr_id = 1;
-		w.wr.send_flags |= flags;
-		w.sge.addr += BYTES;
-		vt_post(&p->a, &w);
+		vt_wr(&w[0], IBV_WR_RDMA_READ, &p->a, &p->b, BYTES);
+		vt_wr(&w[1], IBV_WR_RDMA_WRITE, &p->a, &p->b, BYTES);
+		w[1].wr.send_flags |= flags;
 		/* Another one says that the WRITE is in place, before that is filled again. */
-		vt_wr(&w, IBV_WR_RDMA_READ, &p->a, &p->b, WORD);
-		w.wr.wr_id = 2;
-		w.sge.addr += 2 * BYTES;
-		vt_post(&p->a, &w);
+		vt_wr(&w[2], IBV_WR_RDMA_READ, &p->a, &p->b, WORD);
+		for (unsigned k = 0; k < 3; k++) {
+			w[k].wr.wr_id = k;
+			w[k].sge.addr += k * BYTES;
+			w[k].wr.next = k < 2 ? &w[k + 1].wr : NULL;
+		}
+		vt_post(&p->a, w);
 		for (unsigned k = 0; k < 3; k++)
 			vt_expect(p->a.cq, k, IBV_WC_SUCCESS);
 		expect_data(p->a.buf, BYTES, 2 * i);
