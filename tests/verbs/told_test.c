@@ -595,6 +595,10 @@ vt_pair_test(a_right_that_the_qp_does_not_grant, .qp_access = IBV_ACCESS_REMOTE_
 	vt_expect(p->a.cq, w.wr.wr_id, IBV_WC_REM_ACCESS_ERR);
 	logged(text("QPN 0x%x refused a RDMA WRITE", p->b.qp->qp_num),
 	       "qp_access_flags of this QP are without IBV_ACCESS_REMOTE_WRITE", NULL);
+	/* The requester cannot know which of the reasons it is, and says none that is not so. */
+	seen = 0;
+	logged(text("QPN 0x%x to QPN 0x%x", p->a.qp->qp_num, p->b.qp->qp_num), "vendor_err 0x21",
+	       "qp_access_flags", NULL);
 }
 
 vt_pair_test(what_waits_behind_a_failure, .type = IBV_QPT_RC)

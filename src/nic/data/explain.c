@@ -141,6 +141,7 @@ static enum vb_why why_remote(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	const struct vb_export_qp *entry;
 	struct vb_access access = { .export = export, .va = wqe->remote.va, .rights = rights,
 				    .bytes = wqe->bytes, .key = wqe->remote.rkey, .what = "rkey" };
+	enum vb_why why;
 
 	if (!export || !rights)
 		return words_of(VB_WHY_NAK_ACCESS, words);
@@ -148,7 +149,14 @@ static enum vb_why why_remote(const struct vb_qp *qp, const struct vb_wqe *wqe,
 	/* It has failed by now, and so its entry may be gone. */
 	access.pd = entry ? VB_EXPORT_GET(entry->pd)
 			  : VB_EXPORT_GET(export->key[vb_key_place(access.key)].pd);
-	return vb_why_key(&access, words);
+	why = vb_why_key(&access, words);
+	/* Nothing here says whether its memory is mapped; its QP's rights and PD are as likely. */
+	if (why != VB_WHY_RKEY_MEMORY)
+		return why;
+	snprintf(words, VB_WHY_BYTES,
+		 "the peer's NAK: remote access error, though the region of rkey 0x%x allows it",
+		 access.key);
+	return VB_WHY_NAK_ACCESS;
 }
 
 static enum vb_why why_silent(const struct vb_qp *qp, char words[VB_WHY_BYTES])

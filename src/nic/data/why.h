@@ -33,7 +33,7 @@
 	X(0x20, NAK_REQUEST, "the peer's NAK: invalid request", \
 	  "look at the peer: is its receive large enough, does its QP accept this operation?") \
 	X(0x21, NAK_ACCESS, "the peer's NAK: remote access error", \
-	  "compare rkey, address and length with the peer's region and its rights") \
+	  "compare rkey, address, length and right with the peer's region and qp_access_flags") \
 	X(0x22, NAK_OPERATION, "the peer's NAK: remote operational error", \
 	  "look at the peer: are the SGEs of its receives registered and mapped?") \
 	X(0x31, LKEY_UNKNOWN, "no region has the lkey of an SGE", \
