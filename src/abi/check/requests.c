@@ -24,8 +24,8 @@ const char *vb_check_opcode(const struct vb_check_request *request)
 		[IBV_WR_SEND] = "SEND",
 		[IBV_WR_SEND_WITH_IMM] = "SEND with immediate",
 		[IBV_WR_RDMA_READ] = "RDMA READ",
-		[IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic",
-		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic",
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = "compare and swap",
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "fetch and add",
 		[IBV_WR_SEND_WITH_INV] = "SEND with invalidate",
 	};
 
