@@ -20,14 +20,18 @@ static bool is_known(const char *name)
 	return false;
 }
 
-/* A word ends at a blank; one between quotes at the next quote. NULL: there is none. */
+/*
+ * A word ends at a blank; one between quotes, " or ', at the next. NULL: there is none, or a
+ * comment.
+ */
 static char *word_take(char **rest)
 {
 	char *word = *rest + strspn(*rest, " \t"), *end;
 
-	if (!*word)
+	if (!*word || *word == '#')
 		return NULL;
-	end = *word == '"' ? strchr(++word, '"') : word + strcspn(word, " \t");
+	end = *word == '"' || *word == '\'' ? strchr(word + 1, *word) : word + strcspn(word, " \t");
+	word += *word == '"' || *word == '\'';
 	if (!end)
 		end = word + strlen(word);
 	*rest = *end ? end + 1 : end;
@@ -40,7 +44,8 @@ static bool suppression_add(struct vb_cli_suppression **list, char *line)
 	struct vb_cli_suppression *s = calloc(1, sizeof(*s));
 	char *flaw = word_take(&line), *place = word_take(&line), *words = word_take(&line);
 
-	if (!s || !flaw || !place || !is_known(flaw)) {
+	/* A place with blanks and without quotes would match nothing. */
+	if (!s || !flaw || !place || !is_known(flaw) || word_take(&line)) {
 		free(s);
 		return false;
 	}
@@ -66,13 +71,13 @@ bool vb_cli_suppressions_read(struct vb_cli_suppression **list, const char *path
 		char *first = line + strspn(line, " \t");
 
 		number++;
-		line[strcspn(line, "\n")] = 0;
+		line[strcspn(line, "\r\n")] = 0;
 		if (!*first || *first == '#')
 			continue;
 		ok = suppression_add(list, first);
 		if (!ok)
 			vb_cli_error("%s:%u: 'NAME PLACE [WORDS]' is wanted, with the name of a "
-				     "flaw", path, number);
+				     "flaw, and quotes around what has blanks", path, number);
 	}
 	free(line);
 	if (file)

@@ -35,6 +35,13 @@ verdict "what is suppressed is no flaw" "it is reported" "$tmp/output"
 echo "no-such-flaw *" >"$tmp/supp"
 ends 125 "a suppression of no flaw" "$verbatim" check --suppressions "$tmp/supp" -- true &&
 	ok "a suppression of no flaw"
+printf "%s\r\n" "recv-buffer-written 'recv_cleared.c:* in main' '*wr_id*' # known" >"$tmp/supp"
+ends 0 "a suppression with the other quotes" \
+	"$verbatim" check --error-exitcode 7 --suppressions "$tmp/supp" -- "$flawed" &&
+	ok "a suppression with the other quotes"
+echo "recv-buffer-written recv_cleared.c:* in main" >"$tmp/supp"
+ends 125 "a suppression without quotes" "$verbatim" check --suppressions "$tmp/supp" -- true &&
+	ok "a suppression without quotes"
 ends 125 "an unknown option" "$verbatim" check --jsn -- true && ok "an unknown option"
 ends 127 "no such program" "$verbatim" check -- /no/such/program && ok "no such program"
 "$verbatim" check --json --output "$tmp/json" -- "$flawed"
