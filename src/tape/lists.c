@@ -6,11 +6,12 @@
 
 #include "base/check.h"
 #include "base/guard.h"
+#include "engine/recv.h"
 #include "tape/tape.h"
 #include "wire/opcode.h"
 
-/* What is longer is refused by the NIC, which does not look at the rest. */
-enum { SGES_MAX = 1024, INLINE_BYTES_MAX = 1 << 16 };
+/* What is longer is refused by the NIC, which does not look at it. */
+enum { SGES_MAX = VB_SGE_MAX, INLINE_BYTES_MAX = 1 << 16 };
 
 /* --- work requests, written --- */
 
@@ -44,10 +45,17 @@ static void inline_put(const struct ibv_sge *sges, uint32_t count, uint32_t byte
 	}
 }
 
-static void sges_put(const struct ibv_sge *sges, int num_sge, unsigned flags)
+/* The list may be shorter than it is said to be: the NIC does not read what it refuses. */
+static void sges_put(const struct ibv_sge *list, int num_sge, unsigned flags)
 {
-	uint32_t count = sges_of(num_sge), inline_bytes = inline_bytes_of(sges, count, flags);
+	uint32_t count = sges_of(num_sge), inline_bytes;
+	struct ibv_sge sges[SGES_MAX];
 
+	for (uint32_t i = 0; i < count; i++) {
+		sges[i] = (struct ibv_sge){ 0 };
+		vb_guard_copy_large(&sges[i], &list[i], sizeof(sges[i]));
+	}
+	inline_bytes = inline_bytes_of(sges, count, flags);
 	vb_tape_put_value(count);
 	vb_tape_put_value(inline_bytes);
 	vb_tape_put(sges, count * sizeof(*sges));
