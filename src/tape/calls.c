@@ -411,8 +411,22 @@ int vb_taped_srq_modify(struct vb_srq *srq, const struct ibv_srq_attr *attr, int
 
 /* --- QPs --- */
 
+/* What these do is in memory of others. */
+static int type_refused(enum ibv_qp_type type)
+{
+	if (!vb_tape_is_on())
+		return 0;
+	if (type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV)
+		return vb_refuse(EOPNOTSUPP, "XRC is not recorded");
+	return type == IBV_QPT_RAW_PACKET ? vb_refuse(EOPNOTSUPP, "Ethernet is not recorded") : 0;
+}
+
 int vb_taped_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **qp)
 {
+	int rc = type_refused(attr->qp_type);
+
+	if (rc != 0)
+		return rc;
 	enter_octets(VB_TAPE_QP_CREATE, pd, attr, sizeof(*attr));
 	return made(vb_qp_create(pd, attr, qp), (void *)qp);
 }
@@ -421,7 +435,10 @@ int vb_taped_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_d
 			  struct vb_qp **qp)
 {
 	static const struct vb_dc_attr none;
+	int rc = type_refused(attr->qp_type);
 
+	if (rc != 0)
+		return rc;
 	if (vb_tape_enter(VB_TAPE_QP_CREATE_DV)) {
 		vb_tape_put(attr, sizeof(*attr));
 		vb_tape_put(dv, sizeof(*dv));

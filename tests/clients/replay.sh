@@ -119,6 +119,17 @@ ends 0 "--until" "$verbatim" replay --until "$number" "$client" &&
 	grep -q 'QPN 0x.* is in ERR: ' "$tmp/output" && ! grep -q 'completion: ' "$tmp/output"
 verdict "--until stops before the item, and says where the QPs are" "it does not" "$tmp/output"
 
+# --- a device that has less ---
+
+less=$VB_BUILD/tests/verbs/verbs_device_memory_test
+if [ -x "$less" ]; then
+	records_to less
+	"${run_client[@]}" "$less" >"$tmp/output" 2>&1
+	rc=$?
+	[ $rc = 0 ] && grep -q 'OK.*where_there_is_none_all_is_refused' "$tmp/output"
+	verdict "device memory that is not recorded is refused" "rc $rc" "$tmp/output"
+fi
+
 # --- records that are not whole ---
 
 bytes=$(stat -c %s "$client")

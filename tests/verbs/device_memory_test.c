@@ -3,23 +3,42 @@
 
 #include <sys/mman.h>
 
+#include "skip.h"
+
 /* Each rule of ibv_alloc_dm(3), and what the attributes of ibv_query_device_ex(3) promise of it. */
 
 enum { BYTES = 8192, MINIMAL = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE };
+
+/* A device that is recorded has none. */
+static size_t max_bytes(void)
+{
+	size_t bytes = vt_device_ex().max_dm_size;
+
+	if (!bytes)
+		SKIP("the device has no device memory");
+	return bytes;
+}
 
 static struct ibv_dm *alloc(size_t bytes)
 {
 	struct ibv_alloc_dm_attr attr = { .length = bytes };
 
+	max_bytes();
 	return ibv_alloc_dm(vt.ctx, &attr);
 }
 
-static size_t max_bytes(void)
-{
-	return vt_device_ex().max_dm_size;
-}
-
 /* --- having it --- */
+
+vt_test(where_there_is_none_all_is_refused)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+
+	if (vt_device_ex().max_dm_size)
+		SKIP("the device has device memory");
+	vt_refused(EOPNOTSUPP, ibv_alloc_dm(vt.ctx, &attr));
+	attr.length = 0;
+	vt_refused(EOPNOTSUPP, ibv_alloc_dm(vt.ctx, &attr));
+}
 
 vt_test(what_cannot_be_is_refused)
 {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "netns.h"
+#include "skip.h"
 
 enum { CASES_MAX = 100 };
 
@@ -251,6 +252,8 @@ static struct ibv_mr *dm_make(struct vt_end *end, int access)
 {
 	struct ibv_alloc_dm_attr attr = { .length = end->bytes, .log_align_req = 6 };
 
+	if (!vt_device_ex().max_dm_size)
+		SKIP("the device has no device memory");
 	end->dm = vt_made(ibv_alloc_dm(vt.ctx, &attr));
 	return ibv_reg_dm_mr(vt.pd, end->dm, 0, end->bytes,
 			     (unsigned)access | IBV_ACCESS_ZERO_BASED);

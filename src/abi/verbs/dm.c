@@ -7,6 +7,7 @@
 #include "abi/verbs/ops.h"
 #include "nic/mem/mem.h"
 #include "nic/mem/mem_kinds.h"
+#include "tape/tape.h"
 
 /* Is the memory there? In a forked child the parent's is not. */
 static bool is_there(const struct vb_dm *dm)
@@ -51,7 +52,8 @@ struct ibv_dm *vb_abi_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_
 	if (vb_abi_is_gone(context))
 		rc = vb_dm_alloc_apart(ctx, attr, &dm);
 	else if (!vb_abi_is_dead(context))
-		rc = vb_dm_alloc(ctx, attr, &dm);
+		rc = vb_tape_is_on() ? vb_refuse(EOPNOTSUPP, "device memory is not recorded")
+				     : vb_dm_alloc(ctx, attr, &dm);
 	if (rc != 0) {
 		vb_abi_result(rc);
 		return NULL;

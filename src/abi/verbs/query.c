@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "nic/control/nic.h"
 #include "run/address/guid.h"
+#include "tape/tape.h"
 
 #undef ibv_query_port
 
@@ -49,6 +50,8 @@ int vb_abi_query_device_ex(struct ibv_context *context,
 	if ((input && input->comp_mask) || attr_bytes < sizeof(full.orig_attr))
 		return EINVAL;
 	vb_nic_query_device_ex(vb_abi_nic(context), &full);
+	if (vb_tape_is_on()) /* vb_taped_srq_create_ex() refuses it */
+		full.tm_caps = (struct ibv_tm_caps){ 0 };
 	copy_out(attr, attr_bytes, &full, sizeof(full));
 	return 0;
 }

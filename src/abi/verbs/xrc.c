@@ -7,6 +7,7 @@
 #include "abi/verbs/abi.h"
 #include "abi/verbs/context.h"
 #include "abi/verbs/ops.h"
+#include "tape/tape.h"
 
 /* ibv_open_xrcd(3): a domain belongs to a file's inode; with fd -1 it is private. */
 static int open_xrcd(struct ibv_context *context, const struct ibv_xrcd_init_attr *attr,
@@ -18,6 +19,8 @@ static int open_xrcd(struct ibv_context *context, const struct ibv_xrcd_init_att
 
 	if (vb_abi_is_dead(context))
 		return EIO;
+	if (vb_tape_is_on())
+		return vb_refuse(EOPNOTSUPP, "XRC is not recorded");
 	if (attr->comp_mask >= IBV_XRCD_INIT_ATTR_RESERVED)
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & both) != both)

@@ -277,12 +277,7 @@ static void *memory_for(struct vb_step *step, uint64_t address, uint64_t bytes)
 
 	if (!vb_tape_memory_at(memory, address, bytes))
 		return at;
-	at = vb_tape_memory_elsewhere(memory, address, bytes);
-	if (!at)
-		vb_player_differs(step->player, "there is no memory for a region of %llu octets "
-				  "(one that covers all memory cannot be replayed)",
-				  (unsigned long long)bytes);
-	return at;
+	return vb_tape_memory_elsewhere(memory, address, bytes);
 }
 
 static void step_mr_reg(struct vb_step *step)
@@ -296,8 +291,13 @@ static void step_mr_reg(struct vb_step *step)
 	if (step->in.bad)
 		return;
 	at = memory_for(step, address, bytes);
-	if (at || !address)
-		made(step, vb_mr_reg(pd, at, bytes, iova, access, &mr), VB_OBJECT_MR, &mr);
+	made(step, vb_mr_reg(pd, at ? at : (void *)(uintptr_t)address, bytes, iova, access, &mr),
+	     VB_OBJECT_MR, &mr);
+	/* What the NIC refuses needs none. */
+	if (mr && !at && address)
+		vb_player_differs(step->player, "there is no memory for a region of %llu octets "
+				  "(one that covers all memory cannot be replayed)",
+				  (unsigned long long)bytes);
 }
 
 static void step_mr_null(struct vb_step *step)

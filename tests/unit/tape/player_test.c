@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tape/replay/player.h"
 
+#include <errno.h>
+
 #include "group.h"
 #include "idle_host.h"
 #include "nic/control/nic.h"
@@ -92,7 +94,7 @@ static void calls_make(struct vb_nic *nic)
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 16 };
 	struct vb_ctx *ctx;
 	struct vb_pd *pd;
-	struct vb_mr *mr;
+	struct vb_mr *mr, *none = NULL;
 	struct vb_cq *cq;
 	struct vb_qp *qp;
 	struct ibv_wc wc;
@@ -105,6 +107,9 @@ static void calls_make(struct vb_nic *nic)
 					 IBV_ACCESS_LOCAL_WRITE, &mr), 0);
 	assert_int_equal(vb_taped_cq_create_ex(ctx, &cq_attr, &cq), 0);
 	qp = qp_make(pd, cq);
+	/* A region that nobody could have. */
+	assert_int_equal(vb_taped_mr_reg(pd, memory, SIZE_MAX, (uintptr_t)memory, 0, &none),
+			 EINVAL);
 	post(qp, mr);
 	for (unsigned i = 0; i < 100 && vb_taped_cq_poll(cq, 1, &wc) == 0; i++) {
 		now_ns += 1000000000;
@@ -183,6 +188,17 @@ TEST(a_failure_happens_again)
 	assert_int_equal(player.counts.errors, 1);
 	assert_true(player.counts.frames_out >= 1);
 	free(tape.at);
+}
+
+TEST(what_is_not_recorded_is_refused)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_XRC_SEND };
+	struct vb_qp *qp = NULL;
+
+	assert_int_equal(vb_tape_open(folder, 1 << 24, NULL), 0);
+	assert_int_equal(vb_taped_qp_create(NULL, &init, &qp), EOPNOTSUPP);
+	vb_tape_close();
+	free(tape_load().at);
 }
 
 TEST(a_replay_stops_where_it_is_to)
