@@ -263,4 +263,16 @@ if unshare --mount sh -c 'mount -t tmpfs none /dev/net' 2>/dev/null; then
 else
 	skip "a system without TAP devices" "this system lets us mount nothing over /dev/net"
 fi
+
+# The first words open libraries, and a fork comes in the midst of it: each time a process of its
+# own, where nothing is open yet.
+forks() {
+	local i
+	for ((i = 0; i < 20; i++)); do
+		VT_TEST=a_fork_while_others_fail timeout -k 5 "$limit_s" \
+			"$VB_BUILD/tests/verbs/verbs_told_test" >"$tmp/output" 2>&1 || return
+	done
+}
+forks
+verdict "forks beside the first words" "$(status_say $?)" "$tmp/output"
 suite_end

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/loose.h"
 
 enum { DEPTH_MAX = 32 };
 
@@ -73,7 +74,10 @@ static void dw_open(void)
 	void *library;
 
 	dw_tried = true;
+	/* A child that was forked in the midst of it could open no library any more. */
+	vb_loose_begin();
 	library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+	vb_loose_end();
 	if (!library)
 		return;
 	for (size_t i = 0; i < VB_ARRAY_LEN(dw_functions); i++) {
@@ -164,6 +168,24 @@ static void dw_drop(void)
 {
 	dw_busy = false;
 	pthread_mutex_unlock(&dw_lock);
+}
+
+/* The first backtrace of a process opens a library, too. */
+static void first_backtrace(void)
+{
+	void *frame;
+
+	vb_loose_begin();
+	backtrace(&frame, 1);
+	vb_loose_end();
+}
+
+static int frames_find(void **frames, int most)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, first_backtrace);
+	return backtrace(frames, most);
 }
 
 void vb_callsite_forget(void)
@@ -260,7 +282,7 @@ static bool is_ours(const void *address)
 const void *vb_caller(void)
 {
 	void *frames[DEPTH_MAX];
-	int depth = backtrace(frames, DEPTH_MAX), first = 0, i, saved = errno;
+	int depth = frames_find(frames, DEPTH_MAX), first = 0, i, saved = errno;
 
 	/* A sanitizer's backtrace() begins with its own frames. */
 	while (first < depth && !is_ours(frames[first]))
