@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "engine/recv.h"
 #include "fuzz.h"
 #include "tape/lists.h"
 
@@ -30,16 +31,16 @@ static void lists_read(const struct vb_tape_item *item)
 	for (unsigned i = 0; i < VB_ARRAY_LEN(cursor); i++)
 		cursor[i] = vb_tape_cursor_of(item);
 	for (struct ibv_send_wr *wr = vb_tape_get_sends(&cursor[0], &heap); wr; wr = wr->next) {
-		if (wr->num_sge <= 1024)
+		if (wr->num_sge <= VB_SGE_MAX)
 			sges_check(wr->sg_list, wr->num_sge);
 	}
 	for (struct ibv_recv_wr *wr = vb_tape_get_recvs(&cursor[1], &heap); wr; wr = wr->next) {
-		if (wr->num_sge <= 1024)
+		if (wr->num_sge <= VB_SGE_MAX)
 			sges_check(wr->sg_list, wr->num_sge);
 	}
 	posts = vb_tape_get_posts(&cursor[2], &heap, &count);
 	for (uint32_t i = 0; posts && i < count; i++) {
-		if (posts[i].wr.num_sge <= 1024)
+		if (posts[i].wr.num_sge <= VB_SGE_MAX)
 			sges_check(posts[i].wr.sg_list, posts[i].wr.num_sge);
 	}
 	frames = vb_tape_get_frames(&cursor[3], &heap, &count);
