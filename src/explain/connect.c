@@ -116,24 +116,10 @@ static void message_note(struct attempt *a, const struct vb_cm_msg *msg, uint32_
 	}
 }
 
-struct moment {
-	uint64_t ns;
-	uint32_t event;
-};
-
-static int moment_compare(const void *a, const void *b)
-{
-	const struct moment *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
-	return x->event < y->event ? -1 : 1;
-}
-
 /* All messages, in the order of their times. */
 static void attempts_read(struct vb_story *story, struct attempts *all)
 {
-	struct moment *moments = calloc(story->events.count + 1, sizeof(*moments));
+	struct vb_moment *moments = calloc(story->events.count + 1, sizeof(*moments));
 	struct vb_cm_msg msg;
 	uint32_t count = 0;
 
@@ -141,9 +127,8 @@ static void attempts_read(struct vb_story *story, struct attempts *all)
 	story->no_memory |= !moments;
 	for (uint32_t i = 0; moments && i < story->events.count; i++)
 		if (story->event[i].half != VB_NONE && message_read(&story->event[i], &msg))
-			moments[count++] = (struct moment){story->event[i].ns, i};
-	if (count)
-		qsort(moments, count, sizeof(*moments), moment_compare);
+			moments[count++] = (struct vb_moment){story->event[i].ns, i};
+	vb_moments_sort(moments, count);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct vb_event *event = &story->event[moments[i].event];
 		struct attempt *a;

@@ -120,22 +120,8 @@ static void request_note(struct vb_story *story, uint32_t index)
 	half->last_psn = vb_psn_add(event->psn, pkt.reth.bytes / PACKET_BYTES_MIN);
 }
 
-struct moment {
-	uint64_t ns;
-	uint32_t event;
-};
-
-static int moment_compare(const void *a, const void *b)
-{
-	const struct moment *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
-	return x->event < y->event ? -1 : 1;
-}
-
 /* The packets of halves that are alone, in the order of their times. */
-static uint32_t moments_fill(const struct vb_story *story, struct moment *moments)
+static uint32_t moments_fill(const struct vb_story *story, struct vb_moment *moments)
 {
 	uint32_t count = 0;
 
@@ -145,16 +131,16 @@ static uint32_t moments_fill(const struct vb_story *story, struct moment *moment
 		if (event->half == VB_NONE || story->half[event->half].peer != VB_NONE ||
 		    (event->flags & VB_EVENT_ICRC) || !vb_transport_acks(event->opcode >> 5))
 			continue;
-		moments[count++] = (struct moment){event->ns, i};
+		moments[count++] = (struct vb_moment){event->ns, i};
 	}
-	qsort(moments, count, sizeof(*moments), moment_compare);
+	vb_moments_sort(moments, count);
 	return count;
 }
 
 static void join_by_psn(struct vb_story *story)
 {
 	struct ballot *ballots = calloc(story->halves.count + 1, sizeof(*ballots));
-	struct moment *moments = calloc(story->events.count + 1, sizeof(*moments));
+	struct vb_moment *moments = calloc(story->events.count + 1, sizeof(*moments));
 	uint32_t count = ballots && moments ? moments_fill(story, moments) : 0;
 
 	story->no_memory |= !ballots || !moments;

@@ -350,3 +350,18 @@ void vb_story_sort(struct vb_story *story)
 		if (story->event[i].half != VB_NONE)
 			story->half[story->event[i].half].first = i;
 }
+
+static int moment_compare(const void *a, const void *b)
+{
+	const struct vb_moment *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return x->event < y->event ? -1 : 1;
+}
+
+void vb_moments_sort(struct vb_moment *moments, uint32_t count)
+{
+	if (count)
+		qsort(moments, count, sizeof(*moments), moment_compare);
+}

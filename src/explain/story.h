@@ -122,6 +122,14 @@ bool vb_event_is_answer(const struct vb_event *event);
 /* Its headers once more. */
 void vb_event_parse(const struct vb_event *event, struct vb_pkt *pkt);
 
+/* An event and its time: to look at some of them in the order of their times. */
+struct vb_moment {
+	uint64_t ns;
+	uint32_t event;
+};
+
+void vb_moments_sort(struct vb_moment *moments, uint32_t count);
+
 /* Since the first packet. */
 double vb_story_seconds(const struct vb_story *story, uint64_t ns);
 

@@ -35,7 +35,11 @@ static const struct ibv_wc *wc_of(struct ibv_cq_ex *cq)
 	return &cursor_of(cq)->cqe.wc;
 }
 
-static inline __attribute__((always_inline)) int next(struct ibv_cq_ex *ex, bool turns)
+typedef bool take_fn(struct vb_cq *cq, struct vb_cqe *cqe, struct vb_cq_stamp *stamp);
+
+/* Inline, with a constant take: a direct call. */
+static inline __attribute__((always_inline)) int next(struct ibv_cq_ex *ex, bool turns,
+						      take_fn *take)
 {
 	struct vb_cq *cq = (struct vb_cq *)ex;
 	struct vb_device *dev = vb_device_of(ex->context);
@@ -43,11 +47,11 @@ static inline __attribute__((always_inline)) int next(struct ibv_cq_ex *ex, bool
 
 	if (vb_device_is_gone(dev))
 		return EIO;
-	if (!vb_cq_take(cq, &cursor->cqe, &cursor->stamp)) {
+	if (!take(cq, &cursor->cqe, &cursor->stamp)) {
 		if (!turns)
 			return ENOENT;
 		vb_progress_poll(dev);
-		if (!vb_cq_take(cq, &cursor->cqe, &cursor->stamp))
+		if (!take(cq, &cursor->cqe, &cursor->stamp))
 			return ENOENT;
 	}
 	ex->wr_id = cursor->cqe.wc.wr_id;
@@ -57,7 +61,7 @@ static inline __attribute__((always_inline)) int next(struct ibv_cq_ex *ex, bool
 
 static int advance(struct ibv_cq_ex *cq)
 {
-	return next(cq, true);
+	return next(cq, true, vb_cq_take);
 }
 
 static void lock(struct ibv_cq_ex *cq)
@@ -82,7 +86,7 @@ static inline __attribute__((always_inline)) int start(struct ibv_cq_ex *cq,
 	if (vb_abi_is_gone(cq->context))
 		return EIO;
 	lock(cq);
-	rc = next(cq, turns);
+	rc = next(cq, turns, vb_cq_take);
 	if (rc != 0)
 		unlock(cq);
 	return rc;
@@ -124,7 +128,7 @@ static int start_poll_disorder(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *at
 
 static int advance_disorder(struct ibv_cq_ex *cq)
 {
-	int rc = next(cq, false);
+	int rc = next(cq, false, vb_cq_take);
 
 	vb_report_found();
 	return rc;
@@ -148,23 +152,13 @@ static int advance_traced(struct ibv_cq_ex *cq)
 }
 
 /* The same of a process that is recorded. */
-static int next_taped(struct ibv_cq_ex *ex)
+static int next_taped(struct ibv_cq_ex *cq)
 {
-	struct vb_cq *cq = (struct vb_cq *)ex;
-	struct vb_device *dev = vb_device_of(ex->context);
-	struct cursor *cursor = cq->abi;
+	int rc = next(cq, true, vb_taped_cq_take);
 
-	if (vb_device_is_gone(dev))
-		return EIO;
-	if (!vb_taped_cq_take(cq, &cursor->cqe, &cursor->stamp)) {
-		vb_progress_poll(dev);
-		if (!vb_taped_cq_take(cq, &cursor->cqe, &cursor->stamp))
-			return ENOENT;
-	}
-	ex->wr_id = cursor->cqe.wc.wr_id;
-	ex->status = cursor->cqe.wc.status;
-	vb_report_found();
-	return 0;
+	if (!rc)
+		vb_report_found();
+	return rc;
 }
 
 static int start_poll_taped(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
