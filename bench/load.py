@@ -439,6 +439,12 @@ def group_net():
                  one(f"delay, {us} us", 0, "us",
                      lambda lab, u=us: net.delay(sys.modules[__name__], lab, u),
                      limit=key_of("net", asked, 0))]
+    for percent in (0.1, 1, 5):
+        asked = f"asked, {percent} % lost"
+        rows += [one(asked, 0, "%", lambda _, p=percent: float(p)),
+                 one(f"loss, {percent} % lost", 0, "%",
+                     lambda lab, p=percent: net.loss(sys.modules[__name__], lab, p),
+                     limit=key_of("net", asked, 0))]
     for how, text in net.INCAST.items():
         figures = [Figure(f"{net.SENDERS} into one, {how}: {what}", 0, "", {}) for what in
                    ("share of the port", "Jain's index", "sent again")]

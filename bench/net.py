@@ -42,6 +42,23 @@ def delay(load, lab, us):
     return found[0] - found[1]
 
 
+def loss(load, lab, percent):
+    """How many percent of both ends' frames did not come, of WRITEs of a packet."""
+    log = os.path.join(lab.out, "loss.log")
+    if os.path.exists(log):
+        os.remove(log)
+    load.perftest(lab, lab.host, "ib_write_bw", 256, int(400000 / percent), ["-u", "14"],
+                  {"VERBATIM_FAULT": f"loss={percent}%,seed=1", "VERBATIM_LOG": log})
+    with open(log, encoding="ascii", errors="replace") as file:
+        sent, came = counted(file.read(), "tx_frames", "rx_frames")
+    return 100 * (1 - came / sent)
+
+
+def counted(text, *names):
+    """The sums of counters over all processes that wrote them into their log."""
+    return [sum(map(int, re.findall(rf"\b{name} (\d+)$", text, re.M))) for name in names]
+
+
 class Hosts:
     """One and its senders, each a network namespace, on a bridge of ours. They end with us."""
 
@@ -120,8 +137,7 @@ def incast(load, lab, hosts, net):
         gbit = [finished(load, client) for client in clients]
         with open(log, encoding="ascii", errors="replace") as file:
             text = file.read()
-    again, sent = (sum(map(int, re.findall(rf"\b{name} (\d+)$", text, re.M)))
-                   for name in ("retransmits", "tx_frames"))
+    again, sent = counted(text, "retransmits", "tx_frames")
     share = INCAST_OCTETS / line_octets(INCAST_OCTETS, INCAST_MTU) * INCAST_MBIT / 1000
     return [sum(gbit) / share, jain(gbit),
             again / max(1, sent)]

@@ -154,8 +154,9 @@ def verdicts_rest():
 def verdicts_net():
     rows = [f"rate, {mbit} Mbit/s" for mbit in (1, 10, 100, 1000)]
     rows += [f"delay, {us} us" for us in (100, 1000, 10000, 80000)]
+    rows += [f"loss, {percent} % lost" for percent in (0.1, 1, 5)]
     for what in rows:
-        asked = [key_of("net", what.replace("rate", "asked").replace("delay", "asked"), 0)]
+        asked = [key_of("net", "asked" + what[what.index(","):], 0)]
         yield Verdict("9", f"{what}: measured / asked", key_of("net", what, 0), asked, True, 1.05)
         yield Verdict("9", f"{what}: measured / asked", key_of("net", what, 0), asked, False, 0.95)
     yield Verdict("9", "16 into one, with ECN: Jain's index",

@@ -78,13 +78,25 @@ static void ask_add(struct vb_asks *asks, uint64_t psn, uint32_t event)
 	asks->ask[place] = (struct vb_ask){.psn = psn, .first = event, .last = event, .times = 1};
 }
 
-static void ask_again(struct vb_asks *asks, struct vb_ask *ask, uint32_t event)
+/* Comes it at once, and has nothing passed meanwhile? Then a packet was doubled on its way. */
+static bool is_copy(const struct vb_asks *asks, const struct vb_ask *ask, uint32_t event,
+		    uint32_t before)
+{
+	const struct vb_event *events = asks->story->event, *last = &events[ask->last];
+	bool answered = asks->last_answer != VB_NONE && events[asks->last_answer].ns > last->ns;
+
+	return !asks->going_back && asks->pending == VB_CAUSE_SILENCE && ask->last == before &&
+	       events[event].psn == last->psn && !answered &&
+	       (asks->view.main == VB_RESPONDER || asks->view.on_the_way) &&
+	       events[event].ns - last->ns < COPY_NS;
+}
+
+/* `before` is the request that passed before it. */
+static void ask_again(struct vb_asks *asks, struct vb_ask *ask, uint32_t event, uint32_t before)
 {
 	const struct vb_event *events = asks->story->event;
 
-	if (!asks->going_back && asks->pending == VB_CAUSE_SILENCE &&
-	    (asks->view.main == VB_RESPONDER || asks->view.on_the_way) &&
-	    events[event].ns - events[ask->last].ns < COPY_NS) {
+	if (is_copy(asks, ask, event, before)) {
 		note(&asks->copies, event, 1);
 		return;
 	}
@@ -118,7 +130,7 @@ static bool reads_on(const struct vb_asks *asks, const struct vb_ask *before, ui
 static bool request_take(struct vb_asks *asks, uint32_t index)
 {
 	const struct vb_event *event = &asks->story->event[index];
-	uint32_t place, span = span_of(asks, event);
+	uint32_t place, span = span_of(asks, event), before = asks->last_request;
 	uint64_t psn;
 
 	if (!asks->begun) {
@@ -141,9 +153,9 @@ static bool request_take(struct vb_asks *asks, uint32_t index)
 	}
 	place = place_of(asks, psn);
 	if (place < asks->asks.count && asks->ask[place].psn == psn)
-		ask_again(asks, &asks->ask[place], index);
+		ask_again(asks, &asks->ask[place], index, before);
 	else if (place && reads_on(asks, &asks->ask[place - 1], psn, event))
-		ask_again(asks, &asks->ask[place - 1], index);
+		ask_again(asks, &asks->ask[place - 1], index, before);
 	else
 		ask_add(asks, psn, index);
 	return true;
@@ -214,6 +226,24 @@ const struct vb_ask *vb_asks_find(const struct vb_asks *asks, uint32_t psn)
 	if (place < asks->asks.count && asks->ask[place].psn == wanted)
 		return &asks->ask[place];
 	return place ? &asks->ask[place - 1] : NULL;
+}
+
+uint64_t vb_asks_missing(const struct vb_asks *asks)
+{
+	uint64_t missing = 0, next = asks->asks.count ? asks->ask[0].psn : 0;
+
+	for (uint32_t i = 0; i < asks->asks.count; i++) {
+		const struct vb_ask *ask = &asks->ask[i];
+		uint32_t span = span_of(asks, &asks->story->event[ask->first]);
+
+		if (ask->psn > next && asks->acked > next)
+			missing += vb_min_u64(ask->psn, asks->acked) - next;
+		if (span)
+			next = vb_max_u64(next, ask->psn + span);
+		else if (i + 1 < asks->asks.count)
+			next = vb_max_u64(next, ask[1].psn);
+	}
+	return missing;
 }
 
 const struct vb_ask *vb_asks_open(const struct vb_asks *asks)

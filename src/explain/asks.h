@@ -56,6 +56,12 @@ bool vb_asks_take(struct vb_asks *asks, uint32_t event);
 /* The request that a PSN is of, as an answer names it; NULL: it was not seen. */
 const struct vb_ask *vb_asks_find(const struct vb_asks *asks, uint32_t psn);
 
+/*
+ * PSNs that were acknowledged and never seen, nor sent again: the capture lacks them, and not the
+ * responder.
+ */
+uint64_t vb_asks_missing(const struct vb_asks *asks);
+
 /* The first one that is not acknowledged; NULL: all are. */
 const struct vb_ask *vb_asks_open(const struct vb_asks *asks);
 

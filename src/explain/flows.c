@@ -183,7 +183,7 @@ static void uc_judge(struct vb_story *story, uint32_t half)
 {
 	const struct vb_half *h = &story->half[half];
 	struct vb_view view = vb_view_of(story, half);
-	bool here = view.seen[VB_RESPONDER] || view.on_the_way;
+	bool here = (view.seen[VB_RESPONDER] || view.on_the_way) && !h->holes;
 	enum vb_side side = view.seen[VB_RESPONDER] ? VB_RESPONDER : VB_REQUESTER;
 	uint32_t next = VB_NONE, first = VB_NONE;
 	struct vb_trouble *trouble;

@@ -56,6 +56,14 @@ static void others_judge(struct vb_story *story)
 	if (story->merged)
 		vb_story_trouble(story, VB_TROUBLE_MERGED, VB_NONE, story->first_merged)->count =
 			story->merged;
+	if (story->cut)
+		vb_story_trouble(story, VB_TROUBLE_CUT, VB_NONE, VB_NONE)->count = story->cut;
+	if (story->foreign) {
+		trouble = vb_story_trouble(story, VB_TROUBLE_FOREIGN, VB_NONE, VB_NONE);
+		trouble->count = story->foreign;
+		vb_trouble_say(trouble, "The first such packet has link type %u",
+			       story->foreign_linktype);
+	}
 	if (story->fragments)
 		vb_story_trouble(story, VB_TROUBLE_FRAGMENTS, VB_NONE, VB_NONE)->count =
 			story->fragments;

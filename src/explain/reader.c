@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "wire/bytes.h"
 
 enum {
 	PCAP_HEAD_BYTES = 24,
@@ -132,7 +133,8 @@ static bool interface_add(struct vb_reader *reader, const uint8_t *at, const uin
 
 	if (end - at < 8 || reader->interfaces == VB_READER_INTERFACES)
 		return false;
-	*interface = (struct vb_reader_interface){.linktype = get16(reader, at), .units = 1000000};
+	*interface = (struct vb_reader_interface){.linktype = get16(reader, at), .units = 1000000,
+						  .snap_bytes = get32(reader, at + 4)};
 	at += 8;
 	while (option_next(reader, &at, end, &option)) {
 		if (option.code == OPTION_INTERFACE_RESOLUTION && option.bytes)
@@ -197,6 +199,7 @@ static bool packet_take(struct vb_reader *reader, const uint8_t *at, const uint8
 		.bytes = bytes,
 		.whole = get32(reader, at + 16),
 		.linktype = interface->linktype,
+		.interface = index,
 		.shm = interface->shm,
 	};
 	bytes = (uint32_t)vb_min_u64((bytes + 3ull) / 4 * 4, (uint64_t)(end - at) - 20);
@@ -208,6 +211,8 @@ static bool packet_take(struct vb_reader *reader, const uint8_t *at, const uint8
 static bool simple_take(struct vb_reader *reader, const uint8_t *at, const uint8_t *end,
 			struct vb_reader_packet *packet)
 {
+	uint32_t snap_bytes = reader->interface[0].snap_bytes;
+
 	if (end - at < 4 || !reader->interfaces)
 		return false;
 	*packet = (struct vb_reader_packet){
@@ -216,6 +221,8 @@ static bool simple_take(struct vb_reader *reader, const uint8_t *at, const uint8
 		.linktype = reader->interface[0].linktype,
 	};
 	packet->bytes = (uint32_t)vb_min_u64(packet->whole, (uint64_t)(end - at) - 4);
+	if (snap_bytes)
+		packet->bytes = (uint32_t)vb_min_u64(packet->bytes, snap_bytes);
 	return true;
 }
 
@@ -354,17 +361,15 @@ static bool pcap_next(struct vb_reader *reader, struct vb_reader_packet *packet)
 
 /* --- either --- */
 
-/* On "any" of Linux, whose headers say it. */
-static enum vb_direction direction_of(const struct vb_reader_packet *packet)
+/* Of "any" of Linux, whose newer headers say it. */
+static uint32_t interface_of(const struct vb_reader_packet *packet)
 {
-	enum { COOKED = 113, COOKED_2 = 276, TO_US = 0, FROM_US = 4 };
-	uint32_t at = packet->linktype == COOKED ? 1 : 10;
+	enum { COOKED_2 = 276, INDEX_AT = 4 };
+	uint32_t index = packet->interface;
 
-	if ((packet->linktype != COOKED && packet->linktype != COOKED_2) || packet->bytes <= at)
-		return VB_DIRECTION_UNKNOWN;
-	return packet->octets[at] == FROM_US ? VB_DIRECTION_OUT
-	       : packet->octets[at] == TO_US ? VB_DIRECTION_IN
-					     : VB_DIRECTION_UNKNOWN;
+	if (packet->linktype == COOKED_2 && packet->bytes >= INDEX_AT + 4)
+		index += vb_be32_get(packet->octets + INDEX_AT) << 8;
+	return index;
 }
 
 bool vb_reader_open(struct vb_reader *reader, const uint8_t *octets, size_t bytes)
@@ -383,7 +388,6 @@ bool vb_reader_next(struct vb_reader *reader, struct vb_reader_packet *packet)
 	if (!(reader->form == VB_READER_PCAPNG ? pcapng_next : pcap_next)(reader, packet))
 		return false;
 	packet->number = ++reader->packets;
-	if (packet->direction == VB_DIRECTION_UNKNOWN)
-		packet->direction = direction_of(packet);
+	packet->interface = interface_of(packet);
 	return true;
 }

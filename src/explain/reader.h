@@ -22,7 +22,8 @@ enum vb_direction { VB_DIRECTION_UNKNOWN, VB_DIRECTION_IN, VB_DIRECTION_OUT };
 
 struct vb_reader_interface {
 	uint32_t linktype;
-	uint64_t units; /* of time, in a second */
+	uint64_t units;	     /* of time, in a second */
+	uint32_t snap_bytes; /* of a packet that are kept; 0: all */
 	bool shm;	/* the rings of one of our captures: no wire */
 };
 
@@ -47,7 +48,8 @@ struct vb_reader_packet {
 	uint32_t bytes; /* that are there */
 	uint32_t whole; /* that there were: more, if it was cut */
 	uint32_t linktype;
-	uint32_t number; /* in the file, from 1 on, as other programs count */
+	uint32_t interface; /* within the file */
+	uint32_t number;    /* in the file, from 1 on, as other programs count */
 	enum vb_direction direction;
 	bool shm;
 	const char *comment; /* not terminated; NULL: none */

@@ -20,7 +20,9 @@ struct allowed {
 
 static bool has_remote(const struct vb_event *event)
 {
-	return vb_event_op(event)->headers & (VB_H_RETH | VB_H_ATOMIC);
+	const struct vb_op_info *info = vb_event_op(event);
+
+	return info->headers & (VB_H_RETH | VB_H_ATOMIC) && event->head_bytes == info->header_bytes;
 }
 
 static struct allowed allowed_before(const struct vb_asks *asks, const struct vb_ask *ask,
@@ -312,7 +314,10 @@ static void silence_say(struct vb_asks *asks, const struct vb_ask *ask)
 			       vb_story_seconds(story, story->event[asks->answers.last].ns));
 	else if (!alone)
 		vb_trouble_say(trouble, ". The peer never answered at all: wrong QPN or address, "
-					"a QP that is not in RTR, or a firewall");
+					"a QP that is not in RTR, or a firewall%s",
+			       asks->again.count ? ""
+						 : "; or the capture has one direction only, as "
+						   "of a mirror port or with a filter");
 	if (alone)
 		vb_trouble_say(trouble, ". By shared memory the end of a peer is noticed at once: "
 					"its process has ended, or its queue pair failed or was "
@@ -323,7 +328,8 @@ static void silence_say(struct vb_asks *asks, const struct vb_ask *ask)
 					"more",
 			       killed->name, vb_story_seconds(story, killed->last_ns));
 	say_other_end(trouble, asks, ask);
-	say_host(trouble, asks, last->ns);
+	if (trouble->kind == VB_TROUBLE_SILENT)
+		say_host(trouble, asks, last->ns);
 }
 
 /* --- repetitions --- */
@@ -358,6 +364,24 @@ static struct vb_trouble *packets_say(struct vb_story *story, enum vb_trouble_ki
 	return trouble;
 }
 
+/* What was answered, and not sent again, has come: so it is no loss of the network's. */
+static void missing_say(struct vb_asks *asks, uint64_t count)
+{
+	struct vb_trouble *trouble;
+
+	if (!count)
+		return;
+	asks->gaps.count -= vb_min_u64(asks->gaps.count, count);
+	/* They are in what could not be told apart. */
+	if (asks->story->merged)
+		return;
+	trouble = packets_say(asks->story, VB_TROUBLE_CAPTURE_LOST, asks->view.requests, count,
+			      VB_NONE);
+	vb_trouble_say(trouble, "%" PRIu64 " packet%s acknowledged and not sent again, so the "
+				"responder has what the capture has not",
+		       count, count == 1 ? " was" : "s were");
+}
+
 static void compared_one_say(struct vb_asks *asks, const struct vb_compared *c,
 			     enum vb_trouble_kind kind, uint32_t half, bool with_again)
 {
@@ -382,47 +406,6 @@ static uint64_t damaged(const struct vb_asks *asks)
 	for (uint32_t i = half->first; i < half->first + half->count; i++)
 		count += !!(asks->story->event[i].flags & VB_EVENT_ICRC);
 	return count;
-}
-
-/* With captures of both ends it is known which way. */
-static void compared_say(struct vb_asks *asks, uint64_t until_ns)
-{
-	struct vb_story *story = asks->story;
-	const struct vb_view *view = &asks->view;
-	struct vb_compared forth = vb_view_compare(story, view, view->requests, until_ns);
-	struct vb_compared back = {0};
-	struct vb_trouble *trouble;
-
-	if (view->answers != VB_NONE)
-		back = vb_view_compare(story, view, view->answers, until_ns);
-	/* A ring loses nothing; behind an RNR NAK its receiver takes packets off unseen. */
-	if (story->half[view->requests].shm && asks->rnrs.count)
-		forth.lost = 0;
-	compared_one_say(asks, &forth, VB_TROUBLE_LOST, view->requests, true);
-	compared_one_say(asks, &back, VB_TROUBLE_LOST_BACK, view->answers, !forth.lost);
-	if (forth.duplicated) {
-		trouble = packets_say(story, VB_TROUBLE_DUPLICATED, view->requests,
-				      forth.duplicated, forth.first_duplicated);
-		vb_trouble_say(trouble, "%" PRIu64 " packet%s came once too often, the first of "
-					"PSN 0x%x", forth.duplicated, vb_say_s(forth.duplicated),
-			       story->event[forth.first_duplicated].psn);
-	}
-	if (forth.late) {
-		trouble = packets_say(story, VB_TROUBLE_ORDER, view->requests, forth.late,
-				      forth.first_late);
-		vb_trouble_say(trouble, "%" PRIu64 " packet%s came behind later ones, the first of "
-					"PSN 0x%x", forth.late, vb_say_s(forth.late),
-			       story->event[forth.first_late].psn);
-		if (!forth.lost && !back.lost)
-			again_say(trouble, asks);
-	}
-	if (forth.lost || back.lost || forth.late || damaged(asks) || until_ns != UINT64_MAX ||
-	    asks->again.count == 0 || asks->rnrs.count)
-		return;
-	trouble = packets_say(story, VB_TROUBLE_NEEDLESS, view->requests, asks->again.count,
-			      asks->again.first);
-	vb_trouble_say(trouble, "The captures of both ends have all packets, so answers came late");
-	again_say(trouble, asks);
 }
 
 static void nak_say(struct vb_asks *asks, bool here)
@@ -466,10 +449,11 @@ static void lost_say(struct vb_asks *asks)
 	if (asks->naks.count || (here && asks->gaps.count)) {
 		nak_say(asks, here);
 	} else if (here && asks->acked_again.count) {
-		trouble = packets_say(asks->story, VB_TROUBLE_LOST_BACK, asks->view.requests,
+		trouble = packets_say(asks->story, VB_TROUBLE_AGAIN, asks->view.requests,
 				      asks->acked_again.count, asks->acked_again.first);
 		vb_trouble_say(trouble, "%" PRIu64 " packet%s came again that the capture has the "
-					"answer to: that was lost behind it, or too late",
+					"answer to: that was lost on its way back, or too late, "
+					"which this capture does not show",
 			       asks->acked_again.count, vb_say_s(asks->acked_again.count));
 		again_say(trouble, asks);
 	} else if (asks->round[VB_CAUSE_SILENCE].count) {
@@ -479,6 +463,57 @@ static void lost_say(struct vb_asks *asks)
 					"does not show");
 		again_say(trouble, asks);
 	}
+}
+
+/* With captures of both ends it is known which way. */
+static void compared_say(struct vb_asks *asks, uint64_t until_ns)
+{
+	struct vb_story *story = asks->story;
+	const struct vb_view *view = &asks->view;
+	struct vb_compared forth = vb_view_compare(story, view, view->requests, until_ns);
+	struct vb_compared back = {0};
+	struct vb_trouble *trouble;
+
+	if (view->answers != VB_NONE)
+		back = vb_view_compare(story, view, view->answers, until_ns);
+	/* A ring loses nothing; behind an RNR NAK its receiver takes packets off unseen. */
+	if (story->half[view->requests].shm && asks->rnrs.count)
+		forth.lost = 0;
+	if (view->on_the_way && !asks->again.count && !vb_asks_open(asks)) {
+		missing_say(asks, forth.lost);
+		forth.lost = 0;
+	}
+	compared_one_say(asks, &forth, VB_TROUBLE_LOST, view->requests, true);
+	compared_one_say(asks, &back, VB_TROUBLE_LOST_BACK, view->answers, !forth.lost);
+	if (forth.duplicated) {
+		trouble = packets_say(story, VB_TROUBLE_DUPLICATED, view->requests,
+				      forth.duplicated, forth.first_duplicated);
+		vb_trouble_say(trouble, "%" PRIu64 " packet%s came once too often, the first of "
+					"PSN 0x%x", forth.duplicated, vb_say_s(forth.duplicated),
+			       story->event[forth.first_duplicated].psn);
+	}
+	if (forth.late) {
+		trouble = packets_say(story, VB_TROUBLE_ORDER, view->requests, forth.late,
+				      forth.first_late);
+		vb_trouble_say(trouble, "%" PRIu64 " packet%s came behind later ones, the first of "
+					"PSN 0x%x", forth.late, vb_say_s(forth.late),
+			       story->event[forth.first_late].psn);
+		if (!forth.lost && !back.lost)
+			again_say(trouble, asks);
+	}
+	if (forth.lost || back.lost || forth.late || damaged(asks) || until_ns != UINT64_MAX ||
+	    asks->again.count == 0 || asks->rnrs.count)
+		return;
+	/* Between a capture and its end there is something yet: a filter, a socket. */
+	if (view->one_host ||
+	    (view->on_the_way && (asks->naks.count || asks->acked_again.count))) {
+		lost_say(asks);
+		return;
+	}
+	trouble = packets_say(story, VB_TROUBLE_NEEDLESS, view->requests, asks->again.count,
+			      asks->again.first);
+	vb_trouble_say(trouble, "The captures of both ends have all packets, so answers came late");
+	again_say(trouble, asks);
 }
 
 /* --- all of a connection --- */
@@ -498,6 +533,8 @@ static bool judge(struct vb_asks *asks)
 	if (!asks->begun)
 		return false;
 	asks->story->half[asks->view.requests].again += asks->again.count;
+	if (asks->view.on_the_way)
+		missing_say(asks, vb_asks_missing(asks));
 	if (asks->fatal.count)
 		fatal_say(asks);
 	if (asks->rnrs.count)

@@ -7,16 +7,6 @@
 #include "base/check.h"
 #include "wire/mad.h"
 
-static const char *const kinds[VB_K_COUNT] = {
-	[VB_K_SEND] = "SEND",
-	[VB_K_WRITE] = "RDMA WRITE",
-	[VB_K_READ_REQ] = "RDMA READ",
-	[VB_K_CMP_SWP] = "atomic compare and swap",
-	[VB_K_FETCH_ADD] = "atomic fetch and add",
-	[VB_K_ATOMIC_WRITE] = "ATOMIC WRITE",
-	[VB_K_FLUSH] = "FLUSH",
-};
-
 const char *vb_say_transport(const struct vb_half *half)
 {
 	static const char *const names[VB_TRANSPORTS] = {
@@ -80,11 +70,14 @@ void vb_say_request(struct vb_trouble *trouble, const struct vb_story *story, ui
 {
 	const struct vb_event *e = &story->event[event];
 	const struct vb_op_info *info = vb_event_op(e);
+	const char *words = vb_kind_words(info->kind);
 	struct vb_pkt pkt;
 
 	vb_event_parse(e, &pkt);
-	vb_trouble_say(trouble, "%s", kinds[info->kind] ? kinds[info->kind] : info->name);
-	if (info->headers & VB_H_RETH)
+	vb_trouble_say(trouble, "%s", words ? words : info->name);
+	if (e->head_bytes < info->header_bytes)
+		vb_trouble_say(trouble, ", whose headers the capture has cut");
+	else if (info->headers & VB_H_RETH)
 		vb_trouble_say(trouble, " of %u octets at 0x%" PRIx64 " by rkey 0x%x",
 			       pkt.reth.bytes, pkt.reth.va, pkt.reth.rkey);
 	else if (info->headers & VB_H_ATOMIC)

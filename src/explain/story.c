@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "wire/flow.h"
 
-enum { BUCKETS = 1 << 14, PAYLOAD_BYTES_MAX = 4096, HEADERS_BYTES_MAX = 64 };
+enum { BUCKETS = 1 << 14 };
 
 /* --- memory --- */
 
@@ -52,6 +52,7 @@ void vb_story_end(struct vb_story *story)
 	free(story->event);
 	free(story->half);
 	free(story->file);
+	free(story->place);
 	free(story->program);
 	free(story->fate);
 	free(story->trouble);
@@ -80,15 +81,12 @@ const struct vb_op_info *vb_event_op(const struct vb_event *event)
 
 bool vb_event_is_answer(const struct vb_event *event)
 {
-	enum vb_kind kind = (enum vb_kind)vb_event_op(event)->kind;
-
-	return kind == VB_K_READ_RESP || kind == VB_K_ACK || kind == VB_K_ATOMIC_ACK;
+	return vb_kind_is_answer(vb_event_op(event)->kind);
 }
 
 void vb_event_parse(const struct vb_event *event, struct vb_pkt *pkt)
 {
-	memset(pkt, 0, sizeof(*pkt));
-	vb_pkt_parse_head(pkt, event->frame, vb_event_op(event)->header_bytes);
+	vb_seen_head(pkt, event->frame, event->head_bytes);
 }
 
 double vb_story_seconds(const struct vb_story *story, uint64_t ns)
@@ -189,7 +187,8 @@ static void half_note(struct vb_half *half, const struct vb_event *event, uint32
 	const struct vb_op_info *info = vb_event_op(event);
 
 	half->count++;
-	if (event->flags & VB_EVENT_ICRC)
+	half->holes |= event->flags & (VB_EVENT_MERGED | VB_EVENT_CUT);
+	if (event->flags & (VB_EVENT_ICRC | VB_EVENT_MERGED))
 		return;
 	if (event->direction == VB_DIRECTION_OUT && program != VB_NONE)
 		half->sender = program;
@@ -199,9 +198,12 @@ static void half_note(struct vb_half *half, const struct vb_event *event, uint32
 		half->sqpn = event->local_qpn;
 	if (event->flags & VB_EVENT_SHM)
 		half->shm = true;
-	if (info->pos == VB_P_FIRST || info->pos == VB_P_MIDDLE)
+	/* What is cut may be several packets yet. */
+	if ((info->pos == VB_P_FIRST || info->pos == VB_P_MIDDLE) &&
+	    !(event->payload_bytes & (event->payload_bytes - 1)))
 		half->mtu = (uint32_t)vb_max_u64(half->mtu, event->payload_bytes);
-	half->longest = (uint32_t)vb_max_u64(half->longest, event->payload_bytes);
+	if (!(event->flags & VB_EVENT_CUT))
+		half->longest = (uint32_t)vb_max_u64(half->longest, event->payload_bytes);
 }
 
 static uint16_t flags_of(const struct vb_seen *seen, const struct vb_reader_packet *packet)
@@ -213,13 +215,24 @@ static uint16_t flags_of(const struct vb_seen *seen, const struct vb_reader_pack
 			  (comment->dropped ? VB_EVENT_DROPPED : 0) |
 			  (seen->marked ? VB_EVENT_MARKED : 0) |
 			  (seen->icrc_wrong ? VB_EVENT_ICRC : 0) | (seen->cut ? VB_EVENT_CUT : 0) |
-			  (packet->shm ? VB_EVENT_SHM : 0));
+			  (packet->shm ? VB_EVENT_SHM : 0) | (seen->merged ? VB_EVENT_MERGED : 0));
 }
 
-/* Has a wire packet more payload than any path MTU allows? It is several packets yet. */
-static bool is_merged(const struct vb_seen *seen, const struct vb_reader_packet *packet)
+/* Packets come in runs of one interface. */
+static uint16_t place_find(struct vb_story *story, uint16_t file, uint32_t interface)
 {
-	return !packet->shm && seen->bytes > PAYLOAD_BYTES_MAX + HEADERS_BYTES_MAX;
+	struct vb_place *place;
+
+	for (uint32_t i = story->places.count; i-- > 0;)
+		if (story->place[i].file == file && story->place[i].interface == interface)
+			return (uint16_t)i;
+	place = story->places.count == UINT16_MAX
+			? NULL
+			: vb_story_grow(story, &story->place, &story->places, sizeof(*place));
+	if (!place)
+		return 0;
+	*place = (struct vb_place){file, interface};
+	return (uint16_t)(story->places.count - 1);
 }
 
 static void event_add(struct vb_story *story, const struct vb_seen *seen,
@@ -236,25 +249,25 @@ static void event_add(struct vb_story *story, const struct vb_seen *seen,
 		.bytes = seen->bytes, .wire_bytes = seen->wire_bytes,
 		.payload_bytes = seen->pkt.payload_bytes, .number = packet->number,
 		.half = VB_NONE, .psn = seen->pkt.psn, .file = file,
+		.place = place_find(story, file, packet->interface),
+		.head_bytes = seen->head_bytes,
 		.flags = flags_of(seen, packet), .fate = fate_find(story, comment),
 		.opcode = seen->pkt.opcode, .syndrome = seen->pkt.aeth.syndrome,
 		.direction = (uint8_t)packet->direction,
 		.local_qpn = packet->direction == VB_DIRECTION_OUT ? comment->qpn : 0,
 		.program = program_find(story, comment),
 	};
-	if (is_merged(seen, packet)) {
-		event->flags |= VB_EVENT_MERGED;
-		story->merged++;
-		if (story->first_merged == VB_NONE)
-			story->first_merged = story->events.count - 1;
+	if (seen->merged && !story->merged++)
+		story->first_merged = story->events.count - 1;
+	if (seen->verdict != VB_PARSE_OK && seen->merged)
 		return;
-	}
 	if (seen->verdict != VB_PARSE_OK) {
 		story->malformed[seen->verdict]++;
 		if (story->first_malformed == VB_NONE)
 			story->first_malformed = story->events.count - 1;
 		return;
 	}
+	story->cut += seen->head_bytes < vb_event_op(event)->header_bytes;
 	event->half = half_find(story, seen);
 	if (event->half != VB_NONE)
 		half_note(&story->half[event->half], event, event->program);
@@ -288,10 +301,15 @@ bool vb_story_add(struct vb_story *story, const char *name, const uint8_t *octet
 		file->first_ns = vb_min_u64(file->first_ns, packet.ns);
 		file->last_ns = vb_max_u64(file->last_ns, packet.ns);
 		story->fragments += sight == VB_SIGHT_FRAGMENT;
+		story->cut += sight == VB_SIGHT_CUT;
+		if (sight == VB_SIGHT_FOREIGN && !story->foreign++)
+			story->foreign_linktype = packet.linktype;
 		if (sight != VB_SIGHT_ROCE || is_between_nics(&seen))
 			continue;
-		file->roce++;
-		event_add(story, &seen, &packet, index);
+		do {
+			file->roce++;
+			event_add(story, &seen, &packet, index);
+		} while (vb_seen_next(&seen));
 	}
 	file->packets = reader.packets;
 	file->damaged = reader.damaged;
@@ -314,7 +332,10 @@ static int event_compare(const void *a, const void *b)
 		return x->ns < y->ns ? -1 : 1;
 	if (x->file != y->file)
 		return x->file < y->file ? -1 : 1;
-	return x->number < y->number ? -1 : 1;
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	/* Packets that were captured in one piece. */
+	return x->frame < y->frame ? -1 : 1;
 }
 
 /* The events that are no packet of a half are found again by their number. */

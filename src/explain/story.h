@@ -29,7 +29,7 @@ enum vb_event_flag {
 	VB_EVENT_ICRC = 1 << 4, /* is wrong */
 	VB_EVENT_CUT = 1 << 5,	/* not all of the frame is there */
 	VB_EVENT_SHM = 1 << 6,
-	VB_EVENT_MERGED = 1 << 7, /* several packets yet */
+	VB_EVENT_MERGED = 1 << 7, /* several packets yet, which cannot be told apart */
 };
 
 /* A packet in a capture. */
@@ -41,7 +41,9 @@ struct vb_event {
 	uint32_t half, psn, program;		   /* index, or VB_NONE */
 	uint32_t local_qpn;			   /* of a packet that was sent; 0: not known */
 	uint16_t file, flags, fate;		   /* fate: index; 0: nothing special */
+	uint16_t place;				   /* where it was captured: index */
 	uint8_t opcode, syndrome, direction;
+	uint8_t head_bytes; /* of its headers, in the capture */
 };
 
 /* From one address to a QP of another one. */
@@ -60,6 +62,13 @@ struct vb_half {
 	uint32_t last_psn, last_request; /* while halves are joined */
 	uint64_t again;			 /* packets of requests that were repeated */
 	bool shm;
+	bool holes; /* the captures do not show all of its packets for sure */
+};
+
+/* An interface of a file: the same packet may pass several. */
+struct vb_place {
+	uint16_t file;
+	uint32_t interface;
 };
 
 struct vb_file {
@@ -84,15 +93,17 @@ struct vb_story {
 	struct vb_event *event;
 	struct vb_half *half;
 	struct vb_file *file;
+	struct vb_place *place;
 	struct vb_program *program;
 	char (*fate)[VB_COMMENT_FATE_BYTES];
 	struct vb_trouble *trouble;
-	struct vb_array events, halves, files, programs, fates, troubles;
+	struct vb_array events, halves, files, places, programs, fates, troubles;
 	uint32_t *bucket; /* of halves */
 	uint64_t zero_ns; /* the first packet of all */
 	uint64_t malformed[VB_PARSE_COUNT];
 	uint32_t first_malformed, first_merged; /* events; VB_NONE: none */
-	uint64_t merged, fragments;
+	uint64_t merged, fragments, cut, foreign;
+	uint32_t foreign_linktype; /* of the first one */
 	bool no_memory; /* not all was read, or not all was said */
 };
 

@@ -6,70 +6,96 @@
 #include "base/check.h"
 #include "base/psn.h"
 
+/* Interfaces that a connection is seen at, without directions: more are not looked at. */
+enum { POSTS_MAX = 16 };
+
+struct post {
+	uint32_t place;
+	uint32_t jumps, last_psn; /* VB_NONE: none yet */
+};
+
 enum vb_side vb_view_side(const struct vb_view *view, const struct vb_event *event)
 {
 	bool out = event->direction == VB_DIRECTION_OUT;
 
 	if (event->direction == VB_DIRECTION_UNKNOWN)
-		return event->file == view->near_file ? VB_REQUESTER : VB_RESPONDER;
+		return event->place == view->near_place  ? VB_REQUESTER
+		       : event->place == view->far_place ? VB_RESPONDER
+							 : VB_BETWEEN;
 	return out == (event->half == view->requests) ? VB_REQUESTER : VB_RESPONDER;
 }
 
 /* Is it a request, whose PSN is of its half's own sequence? */
 static bool counts(const struct vb_event *event)
 {
-	return !(event->flags & VB_EVENT_ICRC) && !vb_event_is_answer(event) &&
+	return vb_view_took(event) && !vb_event_is_answer(event) &&
 	       vb_event_op(event)->kind != VB_K_CNP;
 }
 
-/* How often PSNs jump in a file that has no directions: what was lost is there at the sender. */
-static uint32_t jumps(const struct vb_story *story, const struct vb_half *half, uint16_t file)
+/* Notes how often PSNs jump there: what was lost is there at the sender. */
+static void post_note(struct post *post, const struct vb_event *event)
 {
-	uint32_t count = 0, last = VB_NONE;
+	if (!counts(event))
+		return;
+	post->jumps += post->last_psn != VB_NONE && vb_psn_diff(event->psn, post->last_psn) > 1;
+	post->last_psn = event->psn;
+}
+
+static uint32_t posts_fill(struct post posts[POSTS_MAX], const struct vb_story *story,
+			   const struct vb_half *half)
+{
+	uint32_t count = 0, at;
 
 	for (uint32_t i = half->first; i < half->first + half->count; i++) {
 		const struct vb_event *event = &story->event[i];
 
-		if (event->file != file || event->direction != VB_DIRECTION_UNKNOWN ||
-		    !counts(event))
+		if (event->direction != VB_DIRECTION_UNKNOWN)
 			continue;
-		count += last != VB_NONE && vb_psn_diff(event->psn, last) > 1;
-		last = event->psn;
+		for (at = 0; at < count && posts[at].place != event->place; at++)
+			continue;
+		if (at == POSTS_MAX)
+			continue;
+		if (at == count)
+			posts[count++] = (struct post){event->place, 0, VB_NONE};
+		post_note(&posts[at], event);
 	}
 	return count;
 }
 
-/* The file that is the nearest to the sender. UINT16_MAX: all have directions. */
-static uint16_t near_file(const struct vb_story *story, const struct vb_half *half)
+/* The nearest is the first one with the fewest jumps, the farthest the last one with the most. */
+static void places_find(struct vb_view *view, const struct vb_story *story,
+			const bool directed[VB_SIDES])
 {
-	uint16_t nearest = UINT16_MAX, last = UINT16_MAX;
-	uint32_t fewest = UINT32_MAX;
+	struct post posts[POSTS_MAX];
+	uint32_t count = posts_fill(posts, story, &story->half[view->requests]);
+	uint32_t near = 0, far = 0;
 
-	for (uint32_t i = half->first; i < half->first + half->count; i++) {
-		const struct vb_event *event = &story->event[i];
-		uint32_t count;
-
-		if (event->direction != VB_DIRECTION_UNKNOWN || event->file == nearest ||
-		    event->file == last)
-			continue;
-		last = event->file;
-		count = jumps(story, half, last);
-		if (count < fewest)
-			nearest = last;
-		fewest = (uint32_t)vb_min_u64(fewest, count);
+	view->near_place = view->far_place = VB_NONE;
+	for (uint32_t i = 1; i < count; i++) {
+		near = posts[i].jumps < posts[near].jumps ? i : near;
+		far = posts[i].jumps >= posts[far].jumps ? i : far;
 	}
-	return nearest;
+	if (count && !directed[VB_REQUESTER])
+		view->near_place = posts[near].place;
+	if (count && !directed[VB_RESPONDER] && (far != near || directed[VB_REQUESTER]))
+		view->far_place = posts[far].place;
+	view->on_the_way = view->near_place != VB_NONE || view->far_place != VB_NONE;
+	view->one_host = view->near_place != VB_NONE && view->far_place != VB_NONE &&
+			 story->place[view->near_place].file == story->place[view->far_place].file;
 }
 
 struct vb_view vb_view_of(const struct vb_story *story, uint32_t requests)
 {
 	const struct vb_half *half = &story->half[requests];
-	struct vb_view view = {.requests = requests, .answers = half->peer,
-			       .near_file = near_file(story, half)};
+	struct vb_view view = {.requests = requests, .answers = half->peer};
 
-	view.on_the_way = view.near_file != UINT16_MAX;
+	/* One of our captures, of an end: what others have is not from there. */
 	for (uint32_t i = half->first; i < half->first + half->count; i++)
-		view.seen[vb_view_side(&view, &story->event[i])] = true;
+		if (story->event[i].direction != VB_DIRECTION_UNKNOWN)
+			view.seen[vb_view_side(&view, &story->event[i])] = true;
+	places_find(&view, story, view.seen);
+	view.seen[VB_REQUESTER] |= view.near_place != VB_NONE;
+	view.seen[VB_RESPONDER] |= view.far_place != VB_NONE;
 	view.main = view.seen[VB_REQUESTER] ? VB_REQUESTER : VB_RESPONDER;
 	return view;
 }

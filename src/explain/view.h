@@ -5,18 +5,21 @@
 /*
  * From where packets of a connection were seen. A capture at the requester has what it sent and
  * which answers came; one at the responder has which requests came. Without directions, as tcpdump
- * has them, the file in which the fewest requests are missing counts as the requester's, though it
- * may have been on the way. Pure.
+ * has them, of the interfaces that were captured the one in which the fewest requests are missing
+ * counts as the requester's, and that in which most are as the responder's, though they may have
+ * been on the way; what lies between these is not looked at. Pure.
  */
 
 #include "explain/story.h"
 
-enum vb_side { VB_REQUESTER, VB_RESPONDER, VB_SIDES };
+enum vb_side { VB_REQUESTER, VB_RESPONDER, VB_BETWEEN, VB_SIDES };
 
 struct vb_view {
 	uint32_t requests, answers; /* halves; answers may be VB_NONE */
-	uint16_t near_file;	    /* the requester's, of those without directions */
-	bool on_the_way;	    /* it has no direction */
+	uint32_t near_place;	    /* the requester's, of those without directions, or VB_NONE */
+	uint32_t far_place;	    /* the responder's */
+	bool on_the_way;	    /* one of them is there */
+	bool one_host;		    /* both are, in one file: no ends, but a host on the way */
 	bool seen[VB_SIDES];	    /* requests were seen there */
 	enum vb_side main;	    /* what is judged */
 };
@@ -29,7 +32,7 @@ enum vb_side vb_view_side(const struct vb_view *view, const struct vb_event *eve
 /* Has it come whole, and was not dropped? */
 static inline bool vb_view_took(const struct vb_event *event)
 {
-	return !(event->flags & (VB_EVENT_DROPPED | VB_EVENT_ICRC));
+	return !(event->flags & (VB_EVENT_DROPPED | VB_EVENT_ICRC | VB_EVENT_MERGED));
 }
 
 /* What was sent of a half, and what came of that. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/prng.h"
+#include "wire/opcode.h"
 
 static bool fits_opcode(const struct vb_rule_fits *fits, uint8_t opcode)
 {
@@ -11,6 +12,22 @@ static bool fits_opcode(const struct vb_rule_fits *fits, uint8_t opcode)
 
 	return memcmp(fits->opcodes, any, sizeof(any)) == 0 ||
 	       (fits->opcodes[opcode / 64] >> opcode % 64 & 1);
+}
+
+/* Is it answered with a NAK if something is wrong with it, by a responder that rules reach? */
+static bool may_be_refused(unsigned opcode)
+{
+	const struct vb_op_info *info = vb_op_info((uint8_t)opcode);
+
+	return info && info->transport == VB_RC && !vb_kind_is_answer(info->kind);
+}
+
+bool vb_script_may_refuse(const struct vb_rule_fits *fits)
+{
+	for (unsigned opcode = 0; opcode < 256; opcode++)
+		if (fits_opcode(fits, (uint8_t)opcode) && may_be_refused(opcode))
+			return true;
+	return false;
 }
 
 static bool fits(const struct vb_rule *rule, const struct vb_occasion *occasion)
@@ -27,6 +44,7 @@ static bool fits(const struct vb_rule *rule, const struct vb_occasion *occasion)
 	if (rule->where == VB_WHERE_CONNECT)
 		return true;
 	return fits_opcode(fits, occasion->opcode) &&
+	       (rule->how.what != VB_FAULT_NAK || may_be_refused(occasion->opcode)) &&
 	       (!fits->qpn || fits->qpn == occasion->qpn) &&
 	       occasion->bytes >= fits->bytes_min && occasion->bytes <= fits->bytes_max &&
 	       (!fits->states ||

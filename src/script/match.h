@@ -23,6 +23,9 @@ struct vb_occasion {
  */
 struct vb_rule *vb_script_match(struct vb_script *script, const struct vb_occasion *occasion);
 
+/* May it be for a packet that `nak` is an answer to? */
+bool vb_script_may_refuse(const struct vb_rule_fits *fits);
+
 /* The next rule whose moment has come, which counts as fired; NULL: none has. */
 struct vb_rule *vb_script_due(struct vb_script *script, uint64_t age_ns);
 

@@ -55,8 +55,17 @@ enum vb_kind {
 	VB_K_CNP,
 	VB_K_CONNECT,	 /* DC */
 	VB_K_DISCONNECT, /* DC */
+	VB_K_CONNECT_SRD, /* DC's, with SRD's header */
 	VB_K_COUNT,
 };
+
+static inline bool vb_kind_is_answer(uint8_t kind)
+{
+	return kind == VB_K_ACK || kind == VB_K_READ_RESP || kind == VB_K_ATOMIC_ACK;
+}
+
+/* "RDMA WRITE": what people call such a request; NULL: it is none. */
+const char *vb_kind_words(unsigned kind);
 
 /* Position in a message or response. A kind that always has one packet is ONLY. */
 enum vb_pos {
@@ -81,13 +90,14 @@ enum vb_header {
 	VB_H_CNP = 1 << 9, /* the 16 reserved octets of a CNP */
 	VB_H_DCETH = 1 << 10,
 	VB_H_DCKEY = 1 << 11,
+	VB_H_SRDETH = 1 << 12,
 };
 
 #define VB_BTH_BYTES 12
 #define VB_BTH_DQPN_OFFSET 4 /* of the word whose low 24 bits are the destination QPN */
 #define VB_BTH_PSN_OFFSET 8 /* of the word whose low 24 bits are the PSN */
 
-/* VB_OP_RC_SEND_FIRST ... VB_OP_DC_DISCONNECT: the opcodes by name. */
+/* VB_OP_RC_SEND_FIRST ... VB_OP_DC_CONNECT_SRD: the opcodes by name. */
 enum vb_opcode {
 #define VB_OP(name, opcode, transport, kind, pos, headers, payload) VB_OP_##name = opcode,
 #include "wire/opcode.def"

@@ -56,6 +56,12 @@ static const uint8_t *extended_parse(struct vb_pkt *pkt, unsigned headers, const
 		pkt->dceth.connection = vb_be64_get(in + 8);
 		in += VB_DCETH_BYTES;
 	}
+	if (headers & VB_H_SRDETH) {
+		pkt->srd.qpn = vb_be32_get(in) & QPN_MASK;
+		pkt->srd.qkey = vb_be32_get(in + 4);
+		memcpy(pkt->srd.gid, in + 8, sizeof(pkt->srd.gid));
+		in += VB_SRDETH_BYTES;
+	}
 	if (headers & VB_H_DCKEY) {
 		pkt->dceth.key = vb_be64_get(in);
 		in += 8;
@@ -117,6 +123,12 @@ static uint8_t *extended_emit(uint8_t *out, unsigned headers, const struct vb_pk
 		vb_be32_put(out + 4, pkt->dceth.start_psn & QPN_MASK);
 		vb_be64_put(out + 8, pkt->dceth.connection);
 		out += VB_DCETH_BYTES;
+	}
+	if (headers & VB_H_SRDETH) {
+		vb_be32_put(out, pkt->srd.qpn & QPN_MASK);
+		vb_be32_put(out + 4, pkt->srd.qkey);
+		memcpy(out + 8, pkt->srd.gid, sizeof(pkt->srd.gid));
+		out += VB_SRDETH_BYTES;
 	}
 	if (headers & VB_H_DCKEY) {
 		vb_be64_put(out, pkt->dceth.key);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/path.h"
 #include "wire/aeth.h"
 #include "wire/bytes.h"
 #include "wire/opcode.h"
@@ -20,6 +21,7 @@
 #define VB_RETH_BYTES 16
 #define VB_XRCETH_BYTES 4
 #define VB_DCETH_BYTES 16
+#define VB_SRDETH_BYTES 24
 #define VB_FRAME_BYTES_MIN (VB_BTH_BYTES + VB_ICRC_BYTES)
 #define VB_FRAME_BYTES_MAX 65507      /* the most that an IPv4 UDP datagram can carry */
 #define VB_PKT_HEADER_BYTES_MAX 56    /* BTH, DCETH, AtomicETH */
@@ -55,6 +57,12 @@ struct vb_pkt_dceth {
 	uint8_t mtu_code;   /* 3 bits: the size of its sender's pieces (nic/service/dc/dc.h) */
 };
 
+/* SRDETH: who connects, and the Q_Key of whom it wants */
+struct vb_pkt_srd {
+	uint8_t gid[VB_GID_BYTES];
+	uint32_t qpn, qkey;
+};
+
 struct vb_pkt {
 	/* BTH (IBTA 9.2) */
 	uint8_t opcode;
@@ -70,7 +78,10 @@ struct vb_pkt {
 	uint32_t psn;
 	/* Extended headers. */
 	struct vb_pkt_reth reth; /* va and rkey also of AtomicETH */
-	struct vb_pkt_atomic atomic;
+	union {
+		struct vb_pkt_atomic atomic;
+		struct vb_pkt_srd srd;
+	};
 	struct vb_pkt_aeth aeth;
 	uint32_t imm_be; /* ImmDt: in network order, as in struct ibv_wc */
 	uint32_t inv_rkey; /* IETH */

@@ -149,6 +149,35 @@ named operation remote-operation
 VERBATIM_LINK=udp ran plain pcap "" "VERBATIM_FAULT=loss=3%,seed=5" "${writes[@]}"
 says "losses, without comments" 1 "^1\. requests-lost" "${both[@]}"
 
+# --- captures of others: of interfaces that packets pass in pieces of several ---
+
+# A busy machine may answer late. What dumpcap loses is a note.
+others="RC, QPN 0x[0-9a-f]+ at 127.0.0.1 to QPN 0x[0-9a-f]+ at 127.0.0.1
+	!icrc|malformed|lost:|duplicates|merges|peer-silent"
+dumpcap_begins() {
+	grep -q '^File:' "$tmp/dumpcap" || gone "$dumpcap"
+}
+# captured NAME CMD ...
+captured() {
+	local dumpcap name=$1
+	: >"$tmp/dumpcap"
+	dumpcap -q -i lo -i any -f 'udp port 4791' -w "$tmp/others.pcapng" >"$tmp/dumpcap" 2>&1 &
+	dumpcap=$!
+	if await dumpcap_begins && gone $dumpcap; then
+		skip "$name" "dumpcap: $(tail -1 "$tmp/dumpcap")"
+		return
+	fi
+	VERBATIM_LINK=udp twins "$name" "${@:2}"
+	nap 0.5
+	kill -INT $dumpcap
+	wait $dumpcap
+	says "$name: what dumpcap has" "[01]" "$others" "$tmp/others.pcapng"
+	editcap -F pcap -s 96 "$tmp/others.pcapng" "$tmp/others.pcap" 2>"$tmp/dumpcap" || return
+	says "$name: ... of which little was kept" "[01]" "${others/|merges/}" "$tmp/others.pcap"
+}
+captured "WRITEs in pieces" ib_write_bw -F -p PORT -x 0 -s 65536 -n 20
+captured "SENDs in pieces" ib_send_bw -F -p PORT -x 0 -s 512 -n 100 -t 16
+
 # --- faults of production clusters ---
 
 export VERBATIM_LINK=udp

@@ -25,7 +25,9 @@ struct capture {
 	uint8_t octets[CAPTURE_BYTES_MAX];
 	uint32_t bytes;
 	uint64_t ns;
-	bool plain; /* pcap */
+	bool plain;	     /* pcap */
+	uint32_t interface;  /* of pcapng, that the next packet is seen at */
+	uint32_t snap_bytes; /* of a packet that are kept; 0: all */
 };
 
 static inline void capture_put(struct capture *c, const void *octets, uint32_t bytes)
@@ -82,10 +84,22 @@ static inline void capture_begin_plain(struct capture *c)
 	capture_put(c, head, sizeof(head));
 }
 
+static inline void capture_interface(struct capture *c, const char *name)
+{
+	static const uint8_t resolution = 9;
+	uint32_t from = capture_open(c, 1);
+
+	capture_put32(c, 101);
+	capture_put32(c, 0);
+	capture_option(c, 2, name, strlen(name));
+	capture_option(c, 9, &resolution, 1);
+	capture_put32(c, 0);
+	capture_close(c, from);
+}
+
 static inline void capture_begin(struct capture *c)
 {
 	static const char program[] = "verbatim, of server (pid 7)";
-	static const uint8_t resolution = 9;
 	uint32_t from;
 
 	memset(c, 0, sizeof(*c));
@@ -97,13 +111,7 @@ static inline void capture_begin(struct capture *c)
 	capture_option(c, 4, program, sizeof(program) - 1);
 	capture_put32(c, 0);
 	capture_close(c, from);
-	from = capture_open(c, 1);
-	capture_put32(c, 101);
-	capture_put32(c, 0);
-	capture_option(c, 2, "udp", 3);
-	capture_option(c, 9, &resolution, 1);
-	capture_put32(c, 0);
-	capture_close(c, from);
+	capture_interface(c, "udp");
 }
 
 /* The statistics that an orderly end has. */
@@ -122,7 +130,7 @@ static inline void capture_end(struct capture *c)
 static inline void capture_packet(struct capture *c, const uint8_t *ip, uint32_t bytes,
 				  uint32_t direction, const char *comment)
 {
-	uint32_t from = 0;
+	uint32_t from = 0, kept = c->snap_bytes && c->snap_bytes < bytes ? c->snap_bytes : bytes;
 
 	c->ns += CAPTURE_STEP_NS;
 	if (c->plain) {
@@ -130,13 +138,13 @@ static inline void capture_packet(struct capture *c, const uint8_t *ip, uint32_t
 		capture_put32(c, (uint32_t)(c->ns % 1000000000));
 	} else {
 		from = capture_open(c, 6);
-		capture_put32(c, 0);
+		capture_put32(c, c->interface);
 		capture_put32(c, (uint32_t)(c->ns >> 32));
 		capture_put32(c, (uint32_t)c->ns);
 	}
+	capture_put32(c, kept);
 	capture_put32(c, bytes);
-	capture_put32(c, bytes);
-	capture_put(c, ip, bytes);
+	capture_put(c, ip, kept);
 	if (c->plain)
 		return;
 	capture_pad(c);
@@ -149,7 +157,7 @@ static inline void capture_packet(struct capture *c, const uint8_t *ip, uint32_t
 }
 
 static inline uint32_t capture_frame(uint8_t *frame, const struct vb_pkt *pkt,
-				     const struct vb_path *path)
+				     const struct vb_path *path, uint16_t ip_id)
 {
 	struct vb_pkt whole = *pkt;
 	uint32_t bytes;
@@ -162,13 +170,17 @@ static inline uint32_t capture_frame(uint8_t *frame, const struct vb_pkt *pkt,
 	if (pkt->payload)
 		memcpy(frame + bytes, pkt->payload, pkt->payload_bytes);
 	bytes += pkt->payload_bytes + whole.pad + VB_ICRC_BYTES;
-	vb_icrc_put(frame + bytes - VB_ICRC_BYTES, vb_icrc_frame(path, frame, bytes, 0));
+	vb_icrc_put(frame + bytes - VB_ICRC_BYTES, vb_icrc_frame(path, frame, bytes, ip_id));
 	return bytes;
 }
 
-/* From host to host; payload NULL: zeros. tos: 3 is marked. */
-static inline void capture_add(struct capture *c, const struct vb_pkt *pkt, uint8_t from,
-			       uint8_t to, uint8_t tos, uint32_t direction, const char *comment)
+/*
+ * Packets in one piece, as UDP_SEGMENT leaves them. From host to host; payload NULL: zeros. tos: 3
+ * is marked.
+ */
+static inline void capture_add_merged(struct capture *c, const struct vb_pkt *pkt, uint16_t count,
+				      uint8_t from, uint8_t to, uint8_t tos, uint32_t direction,
+				      const char *comment)
 {
 	uint8_t ip[CAPTURE_HEADERS_BYTES + 4096 + 128] = { 0x45, tos, 0, 0, 0, 0, 0x40, 0, 64, 17 };
 	struct vb_path path = {
@@ -176,8 +188,10 @@ static inline void capture_add(struct capture *c, const struct vb_pkt *pkt, uint
 		.dst = { [10] = 0xff, 0xff, 10, 0, 0, to },
 		.sport = 49152,
 	};
-	uint32_t bytes = capture_frame(ip + CAPTURE_HEADERS_BYTES, pkt, &path);
+	uint32_t bytes = 0;
 
+	for (uint16_t i = 0; i < count; i++)
+		bytes += capture_frame(ip + CAPTURE_HEADERS_BYTES + bytes, &pkt[i], &path, i);
 	vb_be16_put(ip + 2, (uint16_t)(CAPTURE_HEADERS_BYTES + bytes));
 	memcpy(ip + 12, path.src + 12, 4);
 	memcpy(ip + 16, path.dst + 12, 4);
@@ -185,6 +199,12 @@ static inline void capture_add(struct capture *c, const struct vb_pkt *pkt, uint
 	vb_be16_put(ip + 22, VB_ROCE_PORT);
 	vb_be16_put(ip + 24, (uint16_t)(8 + bytes));
 	capture_packet(c, ip, CAPTURE_HEADERS_BYTES + bytes, direction, comment);
+}
+
+static inline void capture_add(struct capture *c, const struct vb_pkt *pkt, uint8_t from,
+			       uint8_t to, uint8_t tos, uint32_t direction, const char *comment)
+{
+	capture_add_merged(c, pkt, 1, from, to, tos, direction, comment);
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "cli/cli.h"
 #include "cli/explain/print.h"
 #include "cli/explain/trail.h"
@@ -57,6 +58,19 @@ static bool is_trail(const char *name)
 	return chars > 6 && !strcmp(name + chars - 6, ".trail");
 }
 
+/* Why a file is no capture. */
+static const char *refusal(const struct octets *octets)
+{
+	static const uint8_t packed[][2] = {{0x1f, 0x8b}, {0x28, 0xb5}, {0xfd, '7'}, {'B', 'Z'}};
+
+	if (!octets->bytes)
+		return "it is empty";
+	for (unsigned i = 0; octets->bytes > 2 && i < VB_ARRAY_LEN(packed); i++)
+		if (!memcmp(octets->at, packed[i], sizeof(packed[i])))
+			return "it is compressed, as gzip and the like do: unpack it first";
+	return "this is neither pcap nor pcapng";
+}
+
 /* Trails come last: they belong to flows that captures have. */
 static int files_add(struct vb_story *story, struct octets *octets, char **names, int count,
 		     bool trails)
@@ -77,7 +91,7 @@ static int files_add(struct vb_story *story, struct octets *octets, char **names
 		if (!added) {
 			vb_cli_error("%s: %s", names[i],
 				     trails ? "this is no trail of VERBATIM_TRACE"
-					    : "this is neither pcap nor pcapng");
+					    : refusal(&octets[i]));
 			return VB_CLI_USAGE;
 		}
 	}

@@ -147,7 +147,9 @@ void vb_cli_story_text(const struct vb_story *story)
 	for (uint32_t i = 0; i < story->halves.count; i++)
 		if (!is_second(story, i))
 			summary_text(story, i);
-	if (!flows)
+	if (!flows && (story->cut || story->foreign || story->fragments || story->merged))
+		puts("No packet of RoCEv2 (UDP port 4791) in it could be read.");
+	else if (!flows)
 		puts("There is no packet of RoCEv2 (UDP port 4791) in it.");
 	else if (!faults)
 		puts("Nothing wrong was found.");

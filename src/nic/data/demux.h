@@ -30,11 +30,6 @@ struct vb_from {
 /* Something was not as usual with a packet: counts what. */
 void vb_batch_count(struct vb_batch *batch, enum vb_stat stat) __attribute__((cold, noinline));
 
-static inline bool vb_kind_is_answer(uint8_t kind)
-{
-	return kind == VB_K_ACK || kind == VB_K_READ_RESP || kind == VB_K_ATOMIC_ACK;
-}
-
 /* Slot 0 belongs to no process: its numbers are those of receive QPs that belong to a domain. */
 static inline bool vb_qpn_is_shared(uint32_t qpn)
 {

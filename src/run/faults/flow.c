@@ -332,12 +332,6 @@ static void strike(struct vb_fault_item *item, const struct vb_rule *rule, const
 		accept(item);
 }
 
-static bool is_rc_request(const struct seen *seen)
-{
-	return seen->info->transport == VB_RC && seen->info->kind != VB_K_ACK &&
-	       seen->info->kind != VB_K_READ_RESP && seen->info->kind != VB_K_ATOMIC_ACK;
-}
-
 static void meet(struct vb_fault_item *item, const struct vb_rule *rule, const struct seen *seen)
 {
 	struct vb_faults *faults = item->flow->faults;
@@ -360,10 +354,7 @@ static void meet(struct vb_fault_item *item, const struct vb_rule *rule, const s
 		truncate(item, seen);
 		return;
 	case VB_FAULT_NAK:
-		if (is_rc_request(seen))
-			nak(item, rule, seen);
-		else
-			accept(item); /* nothing else is answered with a NAK */
+		nak(item, rule, seen);
 		return;
 	case VB_FAULT_FAIL:
 		vb_inject_fail(faults->nic, seen->qpn, !rule->how.quietly,

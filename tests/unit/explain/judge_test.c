@@ -231,30 +231,199 @@ EXCHANGE(a_gap_at_the_responder_is_a_loss)
 	assert_first(VB_TROUBLE_LOST, "1 packet had not come when later ones did");
 }
 
-/* As captures of both ends have it, joined by nothing but PSNs. */
-EXCHANGE(both_ends_without_directions_show_what_was_lost)
+/* --- captures of others, joined by nothing but PSNs --- */
+
+static struct vb_pkt packet(uint32_t psn)
+{
+	return (struct vb_pkt){ .opcode = VB_OP_RC_SEND_ONLY, .dqpn = SERVER_QPN, .psn = psn,
+				.payload_bytes = 8 };
+}
+
+static struct vb_pkt ack(uint32_t psn)
+{
+	return (struct vb_pkt){ .opcode = VB_OP_RC_ACK, .dqpn = CLIENT_QPN, .psn = psn,
+				.aeth = { .syndrome = vb_aeth_ack(31) } };
+}
+
+/* A request passes here. */
+static void passes(struct capture *c, uint32_t psn)
+{
+	const struct vb_pkt pkt = packet(psn);
+
+	capture_add(c, &pkt, CLIENT, SERVER, 0, 0, NULL);
+}
+
+static void passes_back(struct capture *c, uint32_t psn)
+{
+	const struct vb_pkt pkt = ack(psn);
+
+	capture_add(c, &pkt, SERVER, CLIENT, 0, 0, NULL);
+}
+
+static void plain_begin(void)
 {
 	capture_begin_plain(&capture);
 	capture_begin_plain(&other);
-	for (uint32_t i = 0; i < 5; i++) {
-		struct vb_pkt pkt = { .opcode = VB_OP_RC_SEND_ONLY, .dqpn = SERVER_QPN,
-				      .psn = i, .payload_bytes = 8 };
-		struct vb_pkt ack = { .opcode = VB_OP_RC_ACK, .dqpn = CLIENT_QPN, .psn = i,
-				      .aeth = { .syndrome = vb_aeth_ack(31) } };
+}
 
-		capture_add(&capture, &pkt, CLIENT, SERVER, 0, 0, NULL);
+/* PSN 2 does not come to the server; does the client send it again? */
+static void both_ends(bool again)
+{
+	plain_begin();
+	for (uint32_t i = 0; i < 5; i++) {
+		passes(&capture, i);
 		other.ns = capture.ns;
 		if (i != 2)
-			capture_add(&other, &pkt, CLIENT, SERVER, 0, 0, NULL);
-		if (i == 4) {
-			capture_add(&other, &ack, SERVER, CLIENT, 0, 0, NULL);
-			capture.ns = other.ns;
-			capture_add(&capture, &ack, SERVER, CLIENT, 0, 0, NULL);
-		}
+			passes(&other, i);
 	}
+	for (uint32_t i = 2; again && i < 5; i++) {
+		passes(&capture, i);
+		other.ns = capture.ns;
+		passes(&other, i);
+	}
+	passes_back(&other, 4);
+	capture.ns = other.ns;
+	passes_back(&capture, 4);
 	judge();
 	assert_int_equal(story.half[0].peer, 1);
-	assert_first(VB_TROUBLE_LOST, "1 of 5 packets did not come, the first of PSN 0x2");
+}
+
+EXCHANGE(both_ends_without_directions_show_what_was_lost)
+{
+	both_ends(true);
+	assert_first(VB_TROUBLE_LOST, "1 of 8 packets did not come, the first of PSN 0x2");
+}
+
+/* A responder acknowledges nothing that it has not (IBTA 9.7.5): the capture is not whole. */
+EXCHANGE(what_is_acknowledged_at_once_was_lost_by_the_capture)
+{
+	both_ends(false);
+	assert_int_equal(story.troubles.count, 1);
+	assert_first(VB_TROUBLE_CAPTURE_LOST, "1 packet was acknowledged and not sent again");
+	vb_story_end(&story);
+	plain_begin();
+	other.bytes = 0;
+	for (uint32_t i = 0; i < 9; i++)
+		if (i < 3 || i > 5)
+			passes(&capture, i);
+	passes_back(&capture, 8);
+	judge();
+	assert_int_equal(story.troubles.count, 1);
+	assert_first(VB_TROUBLE_CAPTURE_LOST, "3 packets were acknowledged and not sent again");
+}
+
+EXCHANGE(a_packet_may_pass_several_interfaces)
+{
+	capture_interface(&capture, "br0");
+	capture_interface(&capture, "eth0");
+	for (uint32_t i = 0; i < 5; i++) {
+		for (capture.interface = 0; capture.interface < 3; capture.interface++)
+			passes(&capture, i);
+		for (capture.interface = 3; capture.interface-- > 0;)
+			passes_back(&capture, i);
+	}
+	capture_end(&capture);
+	judge();
+	assert_none();
+	assert_int_equal(vb_judge_summary(&story, 0).packets, 10);
+}
+
+/* One host sees a request again, and its answer before that: whether that came is not known. */
+EXCHANGE(on_the_way_a_late_answer_is_not_called_lost)
+{
+	plain_begin();
+	other.bytes = 0;
+	passes(&capture, 1);
+	passes_back(&capture, 1);
+	passes(&capture, 1);
+	passes_back(&capture, 1);
+	judge();
+	assert_first(VB_TROUBLE_AGAIN, "lost on its way back, or too late");
+}
+
+/* Both captures have it, but the server's NIC does not, and says so. */
+EXCHANGE(what_is_lost_behind_the_captures_is_a_loss)
+{
+	struct vb_pkt nak = ack(1);
+
+	nak.aeth.syndrome = vb_aeth_nak(VB_NAK_PSN);
+	plain_begin();
+	for (uint32_t i = 0; i < 3; i++)
+		passes(&capture, i);
+	capture_add(&capture, &nak, SERVER, CLIENT, 0, 0, NULL);
+	for (uint32_t i = 1; i < 3; i++)
+		passes(&capture, i);
+	passes_back(&capture, 2);
+	memcpy(&other, &capture, sizeof(other));
+	judge();
+	assert_first(VB_TROUBLE_LOST, "though they were sent: lost behind this capture");
+}
+
+/* Whoever repeats two READs at once goes back to the first. */
+EXCHANGE(requests_that_are_repeated_soon_are_no_duplicates)
+{
+	static const uint32_t psns[] = { 1, 2, 1, 2 };
+
+	plain_begin();
+	other.bytes = 0;
+	for (unsigned i = 0; i < VB_ARRAY_LEN(psns); i++) {
+		capture.ns -= i ? CAPTURE_STEP_NS - 1000 : 0;
+		passes(&capture, psns[i]);
+	}
+	passes_back(&capture, 2);
+	judge();
+	assert_int_equal(story.troubles.count, 1);
+	assert_first(VB_TROUBLE_AGAIN, "2 packets were sent again");
+}
+
+EXCHANGE(packets_of_one_piece_are_told_apart)
+{
+	struct vb_pkt pkt[5];
+
+	plain_begin();
+	other.bytes = 0;
+	for (uint32_t i = 0; i < VB_ARRAY_LEN(pkt); i++)
+		pkt[i] = packet(i);
+	pkt[4].payload_bytes = 4;
+	capture_add_merged(&capture, pkt, VB_ARRAY_LEN(pkt), CLIENT, SERVER, 0, 0, NULL);
+	for (uint32_t i = 0; i < VB_ARRAY_LEN(pkt); i++)
+		pkt[i] = ack(i);
+	capture_add_merged(&capture, pkt, VB_ARRAY_LEN(pkt), SERVER, CLIENT, 0, 0, NULL);
+	judge();
+	assert_none();
+	assert_int_equal(vb_judge_summary(&story, 0).packets, 10);
+	assert_int_equal(vb_judge_summary(&story, 0).octets, 36);
+}
+
+EXCHANGE(one_direction_alone_may_be_the_captures_fault)
+{
+	plain_begin();
+	other.bytes = 0;
+	for (uint32_t i = 0; i < 5; i++)
+		passes(&capture, i);
+	judge();
+	assert_int_equal(story.troubles.count, 1);
+	assert_first(VB_TROUBLE_OPEN, "or the capture has one direction only");
+}
+
+/* As tcpdump -s has them: 28 octets of IP and UDP, 12 of the BTH, 16 of the RETH. */
+EXCHANGE(headers_that_were_cut_are_no_damage)
+{
+	static const uint32_t snaps[] = { 30, 40, 50 };
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(snaps); i++) {
+		begin(state);
+		capture.snap_bytes = snaps[i];
+		write_at(5, 0x1000);
+		answer(5, vb_aeth_ack(31));
+		capture_end(&capture);
+		judge();
+		assert_int_equal(story.troubles.count, 1);
+		assert_first(VB_TROUBLE_CUT, "");
+		assert_int_equal(story.halves.count, snaps[i] < 40 ? 0 : 2);
+		if (i + 1 < VB_ARRAY_LEN(snaps))
+			vb_story_end(&story);
+	}
 }
 
 EXCHANGE(marks_and_cnps_are_congestion)

@@ -86,6 +86,34 @@ TEST(other_datagrams_are_none_of_ours)
 	assert_int_equal(vb_seen_read(&seen, &packet), VB_SIGHT_FRAGMENT);
 }
 
+/* Of Linux's "any", with and without a VLAN, in either form. */
+TEST(headers_of_any_may_have_a_vlan)
+{
+	static const struct {
+		uint32_t linktype, bytes;
+		uint8_t head[24];
+	} heads[] = {
+		{ 113, 16, { [14] = 0x08, 0 } },
+		{ 113, 20, { [14] = 0x81, 0, 0, 5, 0x08, 0 } },
+		{ 276, 20, { 0x08, 0 } },
+		{ 276, 24, { 0x81, 0, [20] = 0, 5, 0x08, 0 } },
+	};
+	struct vb_reader_packet packet = { .octets = octets };
+	struct vb_seen seen;
+
+	for (unsigned i = 0; i < VB_ARRAY_LEN(heads); i++) {
+		memcpy(octets, heads[i].head, heads[i].bytes);
+		memcpy(octets + heads[i].bytes, vectors[0].ip, vectors[0].ip_bytes);
+		packet.linktype = heads[i].linktype;
+		packet.bytes = packet.whole = heads[i].bytes + (uint32_t)vectors[0].ip_bytes;
+		assert_int_equal(vb_seen_read(&seen, &packet), VB_SIGHT_ROCE);
+		assert_int_equal(seen.verdict, VB_PARSE_OK);
+		assert_false(seen.icrc_wrong);
+	}
+	packet.linktype = 247;
+	assert_int_equal(vb_seen_read(&seen, &packet), VB_SIGHT_FOREIGN);
+}
+
 static struct vb_comment comment;
 
 static bool parse(const char *text)

@@ -95,6 +95,23 @@ TEST(turns_are_counted)
 	assert_int_equal(turns("sent every=4 first=5 -> drop"), 1 << 3);
 }
 
+/* So nothing is said to be refused that goes on, and each occasion is one. */
+TEST(a_nak_is_for_requests_of_rc)
+{
+	static const uint8_t others[] = { VB_OP_RC_ACK, VB_OP_RC_READ_RESP_ONLY, VB_OP_UD_SEND_ONLY,
+					  VB_OP_XRC_SEND_ONLY, VB_OP_DC_SEND_ONLY };
+	struct vb_occasion it = packet();
+
+	given("sent nth=2 -> nak access");
+	for (unsigned i = 0; i < sizeof(others); i++) {
+		it.opcode = others[i];
+		assert_int_equal(line(&it), 0);
+	}
+	it = packet();
+	assert_int_equal(line(&it), 0);
+	assert_int_equal(line(&it), 1);
+}
+
 /* Whoever sends again what was refused does not meet the rule in step with it. */
 TEST(one_in_about_so_many_is_without_a_pattern)
 {

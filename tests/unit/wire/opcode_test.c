@@ -53,6 +53,7 @@ TEST(test_rows_are_consistent)
 		/* Ours: who sends, in every packet of DC; the access key in what connects. */
 		assert_int_equal(!!(a->headers & VB_H_DCETH), a->transport == VB_DC);
 		assert_int_equal(!!(a->headers & VB_H_DCKEY), a->kind == VB_K_CONNECT);
+		assert_int_equal(!!(a->headers & VB_H_SRDETH), a->kind == VB_K_CONNECT_SRD);
 		/* ImmDt and IETH end a message, and exclude each other. */
 		if (a->headers & (VB_H_IMM | VB_H_IETH))
 			assert_true(a->pos & VB_P_LAST);
@@ -120,6 +121,7 @@ TEST(test_header_lengths)
 		{ VB_OP_DC_FETCH_ADD, 56, false },
 		{ VB_OP_DC_CONNECT, 36, false },
 		{ VB_OP_DC_DISCONNECT, 28, false },
+		{ VB_OP_DC_CONNECT_SRD, 52, false },
 	};
 
 	for (size_t i = 0; i < VB_ARRAY_LEN(rows); i++) {
@@ -133,7 +135,7 @@ TEST(test_reserved_opcodes)
 {
 	static const uint8_t reserved[] = {
 		0x15, 0x18, 0x1b, 0x1e, 0x1f, 0x2c, 0x33, 0x37, 0x40, 0x5f,
-		0x60, 0x63, 0x66, 0x6a, 0x80, 0x82, 0xb5, 0xb8, 0xc0, 0xf5, 0xfa, 0xff,
+		0x60, 0x63, 0x66, 0x6a, 0x80, 0x82, 0xb5, 0xb8, 0xc0, 0xf5, 0xfb, 0xff,
 	};
 
 	for (size_t i = 0; i < sizeof(reserved); i++)

@@ -174,6 +174,12 @@ static void random_extended(struct vb_pkt *pkt, unsigned headers, uint64_t *seed
 	}
 	if (headers & VB_H_DCKEY)
 		pkt->dceth.key = vb_prng_next(seed);
+	if (headers & VB_H_SRDETH) {
+		pkt->srd.qpn = (uint32_t)vb_prng_next(seed) & 0xffffff;
+		pkt->srd.qkey = (uint32_t)vb_prng_next(seed);
+		for (size_t i = 0; i < sizeof(pkt->srd.gid); i++)
+			pkt->srd.gid[i] = (uint8_t)vb_prng_next(seed);
+	}
 	if (headers & VB_H_FETH) {
 		pkt->flush.type = vb_prng_next(seed) & 15;
 		pkt->flush.level = vb_prng_next(seed) & 3;
