@@ -50,7 +50,7 @@ DETAILS_LISTED = 8  # lines of each failure, in the list at the end: often all t
 STEP_LIMIT_S = 3600  # of the build and the like
 # Suites that share the machine with others' programs and with what runs beside them. As many
 # programs of these as may run again: where more fail, it is no chance.
-SHARED = ("unit", "clients", "bare")
+SHARED = ("unit", "clients", "registries", "bare")
 AGAIN_MOST = 5
 
 

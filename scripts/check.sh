@@ -9,7 +9,7 @@ exec 2>&1
 cd "$(dirname "$0")/.."
 : "${BUILD:=build}" "${VB_CHECK_EVERY_S:=8}"
 export BUILD VB_CHECK_EVERY_S
-suites="tidy abi runner unit sim fuzz check clients bare"
+suites="tidy abi runner unit sim fuzz check clients registries bare"
 
 stop() {
 	echo "check: $1"

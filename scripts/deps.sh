@@ -17,7 +17,7 @@ check="$demo python3 python3-prometheus-client binutils rdmacm-utils python3-pyv
 	dapl2-utils librpma-dev mpich tshark nftables iperf3 util-linux procps valgrind
 	redis-tools memcached libmemcached-tools nginx-light apache2-utils curl socat netcat-openbsd
 	qemu-system-x86 busybox-static kmod tgt libiscsi-bin qemu-utils qemu-block-extra
-	open-iscsi e2fsprogs gdb"
+	open-iscsi e2fsprogs gdb python3-venv libnuma1 g++ libgloo-dev"
 # libFuzzer is part of clang's runtime, which clang only recommends.
 fuzz="$build clang libclang-rt-dev llvm"
 # What the figures are compared with, and drawn by.
@@ -25,7 +25,7 @@ bench="$demo python3 ucx-utils libfabric-bin libfabric1 iperf3 redis-tools gnupl
 # What counts instructions.
 budget="$build python3 valgrind iproute2 util-linux"
 # Of these, some releases have none; the tests that need them skip.
-rare="dapl2-utils librpma-dev"
+rare="dapl2-utils librpma-dev libgloo-dev"
 # What makes the bare machine of tests/bare.
 bare="debootstrap python3 util-linux iproute2"
 

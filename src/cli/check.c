@@ -97,7 +97,7 @@ static int usage(FILE *out, int status)
 		fprintf(out, "  %-18s %-4s  %s\n", options[i].name,
 			options[i].argument ? options[i].argument : "", options[i].help);
 	fputs("\nCMD runs as by `verbatim run`, whose options may stand behind `--`:\n"
-	      "  verbatim check --json -- verbatim run --dev -- ucx_perftest\n", out);
+	      "  verbatim check --json -- verbatim run --quiet -- ucx_perftest\n", out);
 	return status;
 }
 
@@ -190,13 +190,18 @@ static int report(const char *path)
 int vb_cli_check(int argc, char **argv)
 {
 	char dir[] = "/tmp/verbatim-check.XXXXXX", path[64], setting[80];
-	int first, status, flaws;
+	int first, status, flaws, rc;
 
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
 		return usage(stdout, VB_CLI_OK);
 	first = options_take(argc, argv);
 	if (!first)
 		return usage(stderr, VB_CLI_RUN_FAILED);
+	rc = wanted.output ? vb_cli_file_probe(wanted.output) : 0;
+	if (rc) {
+		vb_cli_error("%s: %s", wanted.output, strerror(rc));
+		return VB_CLI_RUN_FAILED;
+	}
 	if (!mkdtemp(dir)) {
 		vb_cli_error("%s: %s", dir, strerror(errno));
 		return VB_CLI_RUN_FAILED;

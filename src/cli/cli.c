@@ -2,11 +2,13 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/words.h"
@@ -65,4 +67,21 @@ int vb_cli_library_dir(char dir[PATH_MAX])
 		return realpath(path, dir) ? 0 : ENOENT;
 	}
 	return ENOENT;
+}
+
+int vb_cli_file_probe(const char *name)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	struct stat it;
+
+	if (fd >= 0) {
+		close(fd);
+		unlink(name);
+		return 0;
+	}
+	if (errno != EEXIST)
+		return errno;
+	if (stat(name, &it) == 0 && S_ISDIR(it.st_mode))
+		return EISDIR;
+	return access(name, W_OK) ? errno : 0;
 }

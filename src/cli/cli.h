@@ -31,6 +31,12 @@ struct vb_words;
 void vb_cli_unknown(const struct vb_words *words, const char *kind, const char *typed,
 		    size_t chars);
 
+/*
+ * Can that file be written? 0 or an errno; nothing is changed. Asked before a program runs, perhaps
+ * for long.
+ */
+int vb_cli_file_probe(const char *name);
+
 /* "verbatim: ..." to stderr, with a newline. */
 void vb_cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

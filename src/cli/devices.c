@@ -28,6 +28,7 @@ struct library {
 	int (*close_device)(struct ibv_context *);
 	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
 	int (*query_gid)(struct ibv_context *, uint8_t, int, union ibv_gid *);
+	int (*query_gid_type)(struct ibv_context *, uint8_t, unsigned, unsigned *);
 	const char *(*port_state_str)(enum ibv_port_state);
 	void (*port_mac)(uint8_t mac[6]); /* of our port */
 };
@@ -46,6 +47,7 @@ static int library_open(struct library *library)
 		{"ibv_close_device", &library->close_device},
 		{"ibv_query_port", &library->query_port},
 		{"ibv_query_gid", &library->query_gid},
+		{"ibv_query_gid_type", &library->query_gid_type},
 		{"ibv_port_state_str", &library->port_state_str},
 		{"vb_port_mac", &library->port_mac},
 	};
@@ -75,11 +77,15 @@ static void gids_print(const struct library *library, struct ibv_context *contex
 {
 	char text[VB_ADDRESS_BYTES];
 	union ibv_gid gid;
+	unsigned type = 1;
 
 	for (int i = 0; i < n; i++) {
 		if (library->query_gid(context, 1, i, &gid) || !(gid.global.interface_id))
 			continue;
-		printf("  gid %-3d  %s\n", i, vb_gid_text(text, gid.raw));
+		/* As sysfs counts them: 0 is RoCE v1. */
+		library->query_gid_type(context, 1, (unsigned)i, &type);
+		printf("  gid %-3d  %s%s\n", i, vb_gid_text(text, gid.raw),
+		       type ? "" : "  (RoCE v1, which is not spoken)");
 	}
 }
 
@@ -87,6 +93,7 @@ static int device_print(const struct library *library, struct ibv_device *device
 {
 	struct ibv_context *context = library->open_device(device);
 	struct ibv_port_attr port = {0};
+	const char *named = getenv("VERBATIM_DEVICES");
 	uint8_t mac[6];
 
 	if (!context) {
@@ -103,7 +110,8 @@ static int device_print(const struct library *library, struct ibv_device *device
 	       mac[5]);
 	gids_print(library, context, port.gid_tbl_len);
 	if (port.state != IBV_PORT_ACTIVE)
-		puts("  no interface is up here, so there is no GID: ip link set lo up");
+		puts(named ? "  no interface of this device is up, so there is no GID"
+			   : "  no interface is up here, so there is no GID: ip link set lo up");
 	library->close_device(context);
 	return VB_CLI_OK;
 }
@@ -130,8 +138,8 @@ int vb_cli_devices(int argc, char **argv)
 	if (library_open(&library))
 		return VB_CLI_FAILED;
 	devices = library.get_device_list(&n);
-	if (!devices) {
-		vb_cli_error("no devices: %s", strerror(errno));
+	if (!devices || n == 0) {
+		vb_cli_error("no devices: %s", devices ? "VERBATIM_DEVICES" : strerror(errno));
 		return VB_CLI_FAILED;
 	}
 	for (int i = 0; i < n && !status; i++)

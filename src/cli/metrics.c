@@ -44,6 +44,8 @@ static void process_labels(FILE *out, const struct vb_cli_process *process)
 {
 	fprintf(out, "{pid=\"%s\",program=\"", process->number);
 	value_print(out, process->name);
+	fputs("\",device=\"", out);
+	value_print(out, process->sample->device);
 	fputc('"', out);
 }
 
@@ -196,7 +198,7 @@ static int all_print(FILE *out)
 		return rc;
 	family(out, "up", false, "1 if a hub is running");
 	fprintf(out, "verbatim_up %d\n", !rc);
-	family(out, "processes", false, "Processes that have the device open");
+	family(out, "processes", false, "Processes that have a device open, once for each");
 	fprintf(out, "verbatim_processes %u\n", view.count + view.silent);
 	family(out, "processes_silent", false, "Those of them that did not answer in time");
 	fprintf(out, "verbatim_processes_silent %u\n", view.silent);

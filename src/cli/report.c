@@ -87,6 +87,7 @@ static void process_say(struct vb_json *json, const struct vb_cli_process *proce
 	vb_json_object(json, NULL);
 	vb_json_text(json, "pid", process->number);
 	vb_json_text(json, "program", process->name);
+	vb_json_text(json, "device", sample->device);
 	vb_json_number(json, "taken_ns", sample->taken_ns);
 	vb_json_object(json, "objects");
 	vb_json_number(json, "protection_domains", sample->pds);

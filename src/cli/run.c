@@ -12,10 +12,13 @@
 #include "base/words.h"
 #include "cli/cli.h"
 #include "cli/settings.h"
+#include "view/show.h"
+
+#define VIEW_LIBRARY "libverbatim_view.so.1"
 
 /*
- * argument NULL: a flag, which sets the variable to value; without a variable that is a library to
- * preload.
+ * argument NULL: a flag, which sets the variable to value. Without a variable value is a list of
+ * libraries to preload, or without that, the option is about the view.
  */
 struct option {
 	const char *name, *variable, *argument, *help, *value;
@@ -35,9 +38,13 @@ static const struct option options[] = {
 	  "say what goes wrong; 'stderr' for the terminal" },
 	{ "--quiet", "VERBATIM_HINTS", NULL,
 	  "no hints on the mistakes of the first minute", "0" },
+	{ "--view",  NULL,             "HOW",
+	  "how it sees the device in /dev and /sys: mount, preload, none (docs/view.md)" },
 	{ "--dev",   NULL,             NULL,
-	  "show a device file to programs that look for one (UCX, Open MPI)",
-	  "libverbatim_dev.so.1" },
+	  "the same as --view=auto, which is what happens without an option" },
+	{ "--bundled", NULL,           NULL,
+	  "the program brings libibverbs along, under a name of its own (Python's wheels)",
+	  "libibverbs.so.1:libmlx5.so.1:libefa.so.1:librdmacm.so.1" },
 	{ "--rsockets", NULL,          NULL,
 	  "its sockets are rsockets (rsocket(7)); its peers' have to be, too",
 	  "rsocket/librspreload.so.1" },
@@ -86,13 +93,49 @@ static int list_add(const char *variable, const char *path, bool in_front)
 	return rc;
 }
 
+/* What is wanted beside variables. */
+struct wanted {
+	enum vb_view_show view;
+	bool preloaded[VB_ARRAY_LEN(options)];
+};
+
+/* Preloads libraries of our folder, whose names are joined by colons. */
+static int preload(const char *dir, const char *names)
+{
+	char path[PATH_MAX + NAME_MAX];
+	int rc = 0;
+
+	while (!rc && *names) {
+		size_t name_chars = strcspn(names, ":");
+
+		snprintf(path, sizeof(path), "%s/%.*s", dir, (int)name_chars, names);
+		rc = list_add("LD_PRELOAD", path, false);
+		names += name_chars + (names[name_chars] == ':');
+	}
+	return rc;
+}
+
+static int view_show(const char *dir, enum vb_view_show wanted)
+{
+	char library[PATH_MAX + NAME_MAX], why[512];
+	struct vb_view_shown shown;
+	int rc;
+
+	snprintf(library, sizeof(library), "%s/" VIEW_LIBRARY, dir);
+	rc = vb_view_show(wanted, library, &shown);
+	if (rc)
+		vb_cli_error("--view=%s: %s", vb_words_at(&vb_view_show_names, wanted),
+			     vb_view_show_why(why, sizeof(why), shown.mount_step, rc));
+	return !rc && shown.by == VB_VIEW_SHOW_PRELOAD ? preload(dir, VIEW_LIBRARY) : rc;
+}
+
 /*
  * Our folder comes first; the program may need other libraries from the rest of the list. Preloaded
  * libraries come before ours, since a sanitizer's has to be the first.
  */
-static int libraries_set(const bool preloaded[VB_ARRAY_LEN(options)])
+static int libraries_set(const struct wanted *wanted)
 {
-	char dir[PATH_MAX], path[PATH_MAX + NAME_MAX];
+	char dir[PATH_MAX];
 	int rc = vb_cli_library_dir(dir);
 
 	if (rc) {
@@ -102,31 +145,48 @@ static int libraries_set(const bool preloaded[VB_ARRAY_LEN(options)])
 	}
 	rc = list_add("LD_LIBRARY_PATH", dir, true);
 	for (unsigned i = 0; !rc && i < VB_ARRAY_LEN(options); i++) {
-		if (!preloaded[i])
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", dir, options[i].value);
-		rc = list_add("LD_PRELOAD", path, false);
+		if (wanted->preloaded[i])
+			rc = preload(dir, options[i].value);
 	}
-	return rc;
+	return rc ? rc : view_show(dir, wanted->view);
+}
+
+static int view_take(struct wanted *wanted, const char *name)
+{
+	unsigned i = vb_words_find(&vb_view_show_names, name, strlen(name));
+
+	if (i == vb_view_show_names.count) {
+		vb_cli_unknown(&vb_view_show_names, "view", name, strlen(name));
+		return EINVAL;
+	}
+	wanted->view = (enum vb_view_show)i;
+	return 0;
 }
 
 /* Takes the option at *i, and its value, which may be the next word. */
-static int option_take(const struct option *option, int argc, char **argv, int *i)
+static int option_take(const struct option *option, struct wanted *wanted, int argc, char **argv,
+		       int *i)
 {
 	const char *value = strchr(argv[*i], '=');
 
-	if (!option->argument)
-		return setenv(option->variable, option->value, 1) ? errno : 0;
+	if (!option->argument) {
+		if (!option->variable)
+			wanted->preloaded[option - options] = option->value != NULL;
+		return option->variable && setenv(option->variable, option->value, 1) ? errno : 0;
+	}
 	if (!value && (*i + 1 == argc || !strcmp(argv[*i + 1], "--"))) {
 		vb_cli_error("%s needs an argument", argv[*i]);
 		return EINVAL;
 	}
-	return setenv(option->variable, value ? value + 1 : argv[++*i], 1) ? errno : 0;
+	value = value ? value + 1 : argv[++*i];
+	if (!option->variable)
+		return view_take(wanted, value);
+	return setenv(option->variable, value, 1) ? errno : 0;
 }
 
 int vb_cli_run(int argc, char **argv)
 {
-	bool preloaded[VB_ARRAY_LEN(options)] = {false};
+	struct wanted wanted = { VB_VIEW_SHOW_AUTO };
 	int i = 1, rc;
 
 	for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--"); i++) {
@@ -135,9 +195,7 @@ int vb_cli_run(int argc, char **argv)
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
 			return usage(stdout, VB_CLI_OK);
 		option = option_find(argv[i]);
-		if (option && !option->variable)
-			preloaded[option - options] = true;
-		else if (!option || option_take(option, argc, argv, &i))
+		if (!option || option_take(option, &wanted, argc, argv, &i))
 			return usage(stderr, VB_CLI_RUN_FAILED);
 	}
 	if (i < argc && !strcmp(argv[i], "--"))
@@ -146,7 +204,7 @@ int vb_cli_run(int argc, char **argv)
 		return usage(stderr, VB_CLI_RUN_FAILED);
 	/* Hints explain why the program failed, which it does not say itself. */
 	setenv("VERBATIM_HINTS", "stderr", 0);
-	if (vb_cli_settings_check() || libraries_set(preloaded))
+	if (vb_cli_settings_check() || libraries_set(&wanted))
 		return VB_CLI_RUN_FAILED;
 	execvp(argv[i], argv + i);
 	rc = errno;

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "run/faults/faults.h"
 #include "run/process/env.h"
+#include "run/process/topology.h"
 
 /*
  * Can a file be made or written there? Does not open it, as it may be a pipe. Returns 0 or an
@@ -51,6 +52,20 @@ static int script_check(const char *path)
 	return rc;
 }
 
+static int devices_check(const struct vb_env *env)
+{
+	char why[VB_TOPOLOGY_FILE_WHY_BYTES];
+	struct vb_topology topology;
+	struct vb_persona persona;
+	int rc = vb_topology_read(&topology, env, why);
+
+	for (unsigned i = 0; !rc && i < topology.count; i++)
+		rc = vb_persona_read(&persona, &topology.device[i], env, why);
+	if (rc)
+		vb_cli_error("%s", why);
+	return rc;
+}
+
 int vb_cli_settings_check(void)
 {
 	char why[VB_ENV_WHY_BYTES];
@@ -64,5 +79,7 @@ int vb_cli_settings_check(void)
 	rc = file_named("VERBATIM_PCAP", env.pcapng ? env.pcapng : env.pcap);
 	if (!rc && env.log && strcmp(env.log, "stderr"))
 		rc = file_named("VERBATIM_LOG", env.log);
-	return rc ? rc : script_check(env.faults);
+	if (!rc)
+		rc = script_check(env.faults);
+	return rc ? rc : devices_check(&env);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -426,7 +427,7 @@ static struct trail *trails_read(const char *folder, int *error)
 	if (dir)
 		closedir(dir);
 	if (!*error && !first)
-		*error = ENOENT;
+		*error = ENODATA;
 	return first;
 }
 
@@ -459,9 +460,10 @@ static void look_through(struct line *line, const struct trail *trail)
 	}
 }
 
-int vb_cli_timeline(const char *folder, FILE *out, unsigned long *events, unsigned long *lost)
+int vb_cli_timeline(const char *folder, const char *file, unsigned long *events,
+		    unsigned long *lost)
 {
-	struct line line = { .out = out, .zero_ns = UINT64_MAX };
+	struct line line = { .zero_ns = UINT64_MAX };
 	struct trail *trails, *next;
 	int rc;
 
@@ -471,16 +473,25 @@ int vb_cli_timeline(const char *folder, FILE *out, unsigned long *events, unsign
 		*lost += atomic_load(&one->head->count) - one->count;
 		look_through(&line, one);
 	}
+	/* Only now: a timeline that was there stays, if there is no other. */
+	if (!rc) {
+		line.out = fopen(file, "we");
+		rc = line.out ? 0 : errno;
+	}
 	if (!rc)
-		fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", out);
+		fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", line.out);
 	for (struct trail *one = trails; one; one = next) {
-		trail_print(&line, one);
+		if (!rc)
+			trail_print(&line, one);
 		next = one->next;
 		free(one->head);
 		free(one);
 	}
-	if (!rc)
-		fputs("\n]}\n", out);
+	if (line.out) {
+		fputs("\n]}\n", line.out);
+		rc = fflush(line.out) || ferror(line.out) ? (errno ? errno : EIO) : 0;
+		fclose(line.out);
+	}
 	free(line.pairs);
 	*events = line.events;
 	return rc;

@@ -7,12 +7,12 @@
  * that Perfetto and chrome://tracing read.
  */
 
-#include <stdio.h>
-
 /*
- * Reads all trails of a folder, and prints the timeline. *events: how many it has; *lost: how many
- * found no room in a trail. 0 or an errno; ENOENT: there is no trail.
+ * Reads all trails of a folder, and writes the timeline into the file. *events: how many it has;
+ * *lost: how many found no room in a trail. 0 or an errno; ENODATA: there is no trail, and the file
+ * is as it was.
  */
-int vb_cli_timeline(const char *folder, FILE *out, unsigned long *events, unsigned long *lost);
+int vb_cli_timeline(const char *folder, const char *file, unsigned long *events,
+		    unsigned long *lost);
 
 #endif

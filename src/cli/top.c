@@ -49,11 +49,14 @@ struct top {
 	int error; /* of the last view */
 };
 
-static volatile sig_atomic_t told_to_quit;
+static volatile sig_atomic_t told_to_quit, resized;
 
 static void on_signal(int signal)
 {
-	told_to_quit = 1;
+	if (signal == SIGWINCH)
+		resized = 1;
+	else
+		told_to_quit = 1;
 }
 
 /* --- what is shown --- */
@@ -66,8 +69,8 @@ static void head_print(const struct top *top, const struct vb_top_table *table, 
 
 	if (localtime_r(&seconds, &tm))
 		strftime(when, sizeof(when), "%H:%M:%S", &tm);
-	vb_top_short(requests, table->total.requests);
-	vb_top_short(octets, table->total.octets);
+	vb_top_short(requests, table->total.requests, 5);
+	vb_top_short(octets, table->total.octets, 5);
 	printf("verbatim top %s, %u process%s, %u queue pair%s, %s WR/s, %s B/s", when,
 	       top->now.count, top->now.count == 1 ? "" : "es", table->total.qps,
 	       table->total.qps == 1 ? "" : "s", requests, octets);
@@ -214,7 +217,19 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Until it is time for the next view: keys act at once. */
+static void size_find(struct top *top)
+{
+	struct winsize size;
+
+	top->width = BATCH_WIDTH;
+	top->height = 24;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row) {
+		top->width = size.ws_col < WIDTH_MAX ? size.ws_col : WIDTH_MAX;
+		top->height = size.ws_row;
+	}
+}
+
+/* Until it is time for the next view: keys act at once, and so does another size. */
 static void keys_take(struct top *top)
 {
 	uint64_t until_ms = now_ms() + (uint64_t)(top->seconds * 1000);
@@ -227,6 +242,11 @@ static void keys_take(struct top *top)
 
 		if (now >= until_ms || poll(&poller, 1, (int)(until_ms - now)) == 0)
 			return;
+		if (resized) {
+			resized = 0;
+			size_find(top);
+			show(top);
+		}
 		if (!poller.revents)
 			continue;
 		n = read(STDIN_FILENO, keys, sizeof(keys));
@@ -236,18 +256,6 @@ static void keys_take(struct top *top)
 			press(top, keys[i]);
 		if (!top->quit)
 			show(top);
-	}
-}
-
-static void size_find(struct top *top)
-{
-	struct winsize size;
-
-	top->width = BATCH_WIDTH;
-	top->height = 24;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row) {
-		top->width = size.ws_col < WIDTH_MAX ? size.ws_col : WIDTH_MAX;
-		top->height = size.ws_row;
 	}
 }
 
@@ -264,6 +272,7 @@ static int run_on_screen(struct top *top)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGWINCH, &action, NULL);
 	raw = before;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw);
@@ -309,6 +318,19 @@ static int usage(void)
 	return VB_CLI_USAGE;
 }
 
+/* Says what is wrong with the value of an option. */
+static bool value_is_wrong(int option)
+{
+	if (option == 'n')
+		vb_cli_error("top: -n takes how many tables, from 1 on, and not '%s'", optarg);
+	else if (option == 'd')
+		vb_cli_error("top: -d takes seconds, from 0.01 to less than %d, and not '%s'",
+			     VB_HUB_MEASURE_S_MAX, optarg);
+	else
+		vb_cli_error("top: -s takes a column of the table, as WR/s, and not '%s'", optarg);
+	return false;
+}
+
 /* Returns false if it is wrong. */
 static bool option_take(struct top *top, int option)
 {
@@ -338,10 +360,11 @@ static bool option_take(struct top *top, int option)
 		top->order.processes = true;
 		break;
 	default:
-		return false;
+		break;
 	}
-	return !*end && top->times > 0 && top->seconds >= 0.01 &&
-	       top->seconds < VB_HUB_MEASURE_S_MAX && top->order.column < vb_top_columns();
+	return (!*end && top->times > 0 && top->seconds >= 0.01 &&
+		top->seconds < VB_HUB_MEASURE_S_MAX && top->order.column < vb_top_columns()) ||
+	       value_is_wrong(option);
 }
 
 int vb_cli_top(int argc, char **argv)
@@ -356,8 +379,10 @@ int vb_cli_top(int argc, char **argv)
 	opterr = 0;
 	optind = 1;
 	while ((option = getopt_long(argc, argv, "+bn:d:s:f:p", longs, NULL)) != -1) {
-		if (!option_take(&top, option))
+		if (option == '?')
 			return usage();
+		if (!option_take(&top, option))
+			return VB_CLI_USAGE;
 	}
 	if (optind != argc)
 		return usage();

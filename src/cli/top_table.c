@@ -11,20 +11,25 @@
 
 static const double ns_per_s = 1e9;
 
-void vb_top_short(char text[8], double value)
+void vb_top_short(char text[8], double value, unsigned chars)
 {
 	static const char units[] = " kMGTPE";
 	unsigned unit = 0;
+	int places = 0;
 
 	while (value >= 999.5 && unit + 2 < sizeof(units)) {
 		value /= 1000;
 		unit++;
 	}
-	if (!unit)
+	if (!unit) {
 		snprintf(text, 8, "%.0f", value);
+		return;
+	}
+	if (chars > 4)
+		places = value < 9.995 ? 2 : value < 99.95;
 	else
-		snprintf(text, 8, "%.*f%c", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value,
-			 units[unit]);
+		places = value < 9.95;
+	snprintf(text, 8, "%.*f%c", places, value, units[unit]);
 }
 
 void vb_top_time(char text[8], double ns)
@@ -43,11 +48,11 @@ void vb_top_time(char text[8], double ns)
 
 typedef char cell[VB_TOP_CELL_BYTES];
 
-static void number_cell(cell text, double value)
+static void number_cell(cell text, double value, unsigned chars)
 {
 	char number[8];
 
-	vb_top_short(number, value);
+	vb_top_short(number, value, chars);
 	snprintf(text, VB_TOP_CELL_BYTES, "%s", value > 0 ? number : ".");
 }
 
@@ -110,7 +115,7 @@ static void way_cell(cell text, const struct vb_top_row *row)
 
 static void rnr_cell(cell text, const struct vb_top_row *row)
 {
-	number_cell(text, row->rnr);
+	number_cell(text, row->rnr, 4);
 	if (row->waits && row->rnr <= 0)
 		snprintf(text, VB_TOP_CELL_BYTES, "wait");
 }
@@ -118,7 +123,7 @@ static void rnr_cell(cell text, const struct vb_top_row *row)
 static void credits_cell(cell text, const struct vb_top_row *row)
 {
 	if (row->qp && row->qp->credits_known)
-		snprintf(text, VB_TOP_CELL_BYTES, "%u", row->qp->credits);
+		vb_top_short(text, row->qp->credits, 4);
 	else
 		snprintf(text, VB_TOP_CELL_BYTES, "-");
 }
@@ -186,7 +191,7 @@ static void cell_of(const struct column *column, cell text, const struct vb_top_
 	if (column->text)
 		column->text(text, row);
 	else
-		number_cell(text, number_of(column, row));
+		number_cell(text, number_of(column, row), (unsigned)column->width);
 }
 
 unsigned vb_top_columns(void)
@@ -236,7 +241,8 @@ static const struct vb_cli_process *process_before(const struct vb_cli_view *bef
 						   const struct vb_cli_process *process)
 {
 	for (unsigned i = 0; i < before->count; i++) {
-		if (!strcmp(before->process[i].number, process->number))
+		if (!strcmp(before->process[i].number, process->number) &&
+		    !strcmp(before->process[i].sample->device, process->sample->device))
 			return &before->process[i];
 	}
 	return NULL;

@@ -55,7 +55,7 @@ void vb_top_line(char *line, size_t bytes, const struct vb_top_row *row, unsigne
 /* "12u", "1.3m": an amount of time in no more than four characters. */
 void vb_top_time(char text[8], double ns);
 
-/* "12.3k": three digits, or less room than five characters. */
-void vb_top_short(char text[8], double value);
+/* "12.3k": an amount in no more than so many characters, of which it needs four. */
+void vb_top_short(char text[8], double value, unsigned chars);
 
 #endif

@@ -20,6 +20,7 @@
 struct trace {
 	const char *file, *folder;
 	bool udp, join;
+	bool keep; /* the folder, since the timeline could not be written */
 	char own[PATH_MAX]; /* a folder that is removed at the end; "": the user's is used */
 };
 
@@ -54,7 +55,7 @@ static int folder_make(struct trace *trace)
 
 static void folder_remove(const struct trace *trace)
 {
-	DIR *dir = *trace->own ? opendir(trace->own) : NULL;
+	DIR *dir = *trace->own && !trace->keep ? opendir(trace->own) : NULL;
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
@@ -65,25 +66,22 @@ static void folder_remove(const struct trace *trace)
 	rmdir(trace->own);
 }
 
-static int join(const struct trace *trace)
+static int join(struct trace *trace)
 {
 	unsigned long events = 0, lost = 0;
-	FILE *out = fopen(trace->file, "we");
 	int rc;
 
-	if (!out)
-		return trouble(trace->file, errno);
-	rc = vb_cli_timeline(trace->folder, out, &events, &lost);
-	if ((fflush(out) || ferror(out)) && !rc)
-		rc = EIO;
-	fclose(out);
-	if (rc == ENOENT) {
+	if (access(trace->folder, R_OK | X_OK))
+		return trouble(trace->folder, errno);
+	rc = vb_cli_timeline(trace->folder, trace->file, &events, &lost);
+	if (rc == ENODATA) {
 		vb_cli_error("no program opened the device: there is nothing to see");
-		unlink(trace->file);
 		return VB_CLI_FAILED;
 	}
-	if (rc)
+	if (rc) {
+		trace->keep = true;
 		return trouble(trace->file, rc);
+	}
 	fprintf(stderr, "verbatim: %s has %lu events; ui.perfetto.dev and chrome://tracing show "
 		"it\n", trace->file, events);
 	if (lost)
@@ -165,11 +163,16 @@ int vb_cli_trace(int argc, char **argv)
 		return usage();
 	if (trace.join)
 		return join(&trace);
+	rc = vb_cli_file_probe(trace.file);
+	if (rc)
+		return trouble(trace.file, rc);
 	rc = folder_make(&trace);
 	if (rc)
 		return trouble(trace.folder ? trace.folder : trace.own, rc);
 	status = run(&trace, argv + optind);
 	rc = join(&trace);
+	if (trace.keep && *trace.own)
+		vb_cli_error("what was noted is in %s, for verbatim trace --join", trace.own);
 	folder_remove(&trace);
 	return status ? status : rc;
 }

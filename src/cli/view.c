@@ -58,10 +58,14 @@ const char *vb_cli_way_name(const struct vb_sample_qp *qp)
 /* Is it whole, and of this build? Its texts are made printable. */
 static bool is_good(struct vb_sample *sample, size_t bytes)
 {
+	char device[VB_SAMPLE_DEVICE_BYTES] = "";
+
 	if (bytes < sizeof(*sample) || sample->magic != VB_SAMPLE_MAGIC ||
 	    sample->bytes != sizeof(struct vb_sample_qp) || sample->stats != VB_STATS ||
 	    sample->qps != (bytes - sizeof(*sample)) / sizeof(struct vb_sample_qp))
 		return false;
+	memcpy(device, sample->device, sizeof(device) - 1);
+	vb_hub_text_copy(sample->device, sizeof(device), device);
 	for (unsigned i = 0; i < sample->qps; i++) {
 		char text[VB_SAMPLE_SERVICE_BYTES] = "";
 
@@ -91,7 +95,9 @@ static int by_number(const void *a, const void *b)
 	const struct vb_cli_process *left = a, *right = b;
 	size_t n = strlen(left->number), m = strlen(right->number);
 
-	return n != m ? (n > m) - (n < m) : strcmp(left->number, right->number);
+	int order = n != m ? (n > m) - (n < m) : strcmp(left->number, right->number);
+
+	return order ? order : strcmp(left->sample->device, right->sample->device);
 }
 
 static void process_add(struct vb_cli_view *view, const struct vb_hub_said *said)

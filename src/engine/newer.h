@@ -24,6 +24,9 @@
 #define VB_DEVICE_FLUSH_GLOBAL (1ull << 38)
 #define VB_DEVICE_ATOMIC_WRITE (1ull << 40)
 
+/* IBV_ODP_SUPPORT_FLUSH, IBV_ODP_SUPPORT_ATOMIC_WRITE. */
+enum { VB_ODP_FLUSH = 1 << 6, VB_ODP_ATOMIC_WRITE = 1 << 7 };
+
 /* enum ibv_placement_type (bits), enum ibv_selectivity_level; as in the FETH. */
 enum { VB_FLUSH_GLOBAL = 1, VB_FLUSH_PERSISTENT = 2 };
 enum { VB_FLUSH_RANGE = 0, VB_FLUSH_MR = 1 };

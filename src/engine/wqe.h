@@ -57,7 +57,7 @@ struct vb_wqe {
 	uint8_t kind;	   /* enum vb_kind */
 	uint8_t extra;	   /* VB_H_IMM, VB_H_IETH or 0 */
 	uint8_t wc_opcode; /* enum ibv_wc_opcode */
-	uint8_t flags;	   /* IBV_SEND_*, VB_WQE_APART; SIGNALED always if the QP says so */
+	uint8_t flags;	   /* IBV_SEND_*, VB_WQE_*; SIGNALED always if the QP says so */
 	uint8_t only;	   /* opcode, if it is one packet with payload: see vb_segment_only() */
 	uint8_t fault;	   /* enum ibv_wc_status: it fails with this when its turn comes */
 	union {
@@ -109,6 +109,9 @@ struct vb_wqe {
 
 /* With IBV_SEND_INLINE: the data is outside the work request. */
 #define VB_WQE_APART 0x80u
+
+/* The host does more, or something else, than completing it; signaled or not. */
+#define VB_WQE_ASIDE 0x40u
 
 /* The send queue: a ring that nic allocates. Indices count up; index & mask is the place. */
 struct vb_sq {

@@ -34,6 +34,7 @@
 #include "run/process/record.h"
 #include "run/process/report.h"
 #include "run/process/sample.h"
+#include "run/process/topology.h"
 #include "run/process/trace.h"
 #include "run/process/trail.h"
 #include "run/memory/memfile.h"
@@ -45,14 +46,12 @@
 #include "tape/tape.h"
 #include "wire/icrc.h"
 
-enum { FILE_NAME_BYTES_MAX = 4096 };
-
 /* VERBATIM_ORDER: one event in so many is late. */
 #define EVENT_LATE_ONE_IN 4u
 
-/* The device; the lock guards the pointer. */
+/* The devices by their rows; the lock guards the pointers. */
 static vb_lock current_lock = VB_LOCK_INIT(VB_RANK_DEVICE);
-static struct vb_device *current;
+static struct vb_device *current[VB_DEVICES];
 
 /* Devices inherited from parents, kept reachable so that leak checkers do not report them. */
 static struct vb_device *inherited;
@@ -86,6 +85,9 @@ int vb_device_failed(int rc)
 	return rc;
 }
 
+/* The number of a device's first port among all that the process may have. */
+#define PORT_BASE(dev) ((dev)->said.row * VB_SLOTS_PER_NIC_MAX)
+
 /* --- ports --- */
 
 static struct vb_port *port_of(struct vb_device *dev, uint16_t slot)
@@ -99,22 +101,6 @@ static struct vb_port *port_of(struct vb_device *dev, uint16_t slot)
 	return NULL;
 }
 
-/* Begins the capture that has shared memory as well, which changes no link. */
-static int capture_file(struct vb_device *dev)
-{
-	char name[FILE_NAME_BYTES_MAX];
-	int rc;
-
-	if (!dev->env.pcapng)
-		return 0;
-	rc = vb_capture_name(name, sizeof(name), dev->env.pcapng, 0);
-	if (rc == 0)
-		rc = vb_capture_file(&dev->capture, name);
-	if (rc != 0)
-		vb_failed_words(rc, "VERBATIM_PCAP: %s: %s", dev->env.pcapng, strerror(rc));
-	return rc;
-}
-
 static void marked(void *arg, const struct vb_frame *frame)
 {
 	struct vb_device *dev = arg;
@@ -122,22 +108,12 @@ static void marked(void *arg, const struct vb_frame *frame)
 	vb_taped_congestion_tell(dev->nic, frame);
 }
 
-static uint32_t rx_buffer_bytes(int fd)
-{
-	int bytes = 0;
-	socklen_t size = sizeof(bytes);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) || bytes <= 0)
-		return VB_RX_BUFFER_BYTES;
-	return (uint32_t)bytes;
-}
-
 /* The port of a slot that was leased. */
 static int port_add(struct vb_device *dev, const struct vb_hub_slot *slot)
 {
 	const struct vb_port_maker by = { &dev->env, dev->faults, marked, dev };
 	unsigned index = atomic_load(&dev->port_count);
-	int rc = vb_port_open(&dev->ports[index], &by, slot, index);
+	int rc = vb_port_open(&dev->ports[index], &by, slot, PORT_BASE(dev) + index);
 
 	if (rc == 0)
 		atomic_store_explicit(&dev->port_count, index + 1, memory_order_release);
@@ -149,7 +125,7 @@ static int port_lease(struct vb_device *dev, struct vb_hub_slot *slot)
 	int rc;
 
 	if (atomic_load(&dev->port_count) == VB_SLOTS_PER_NIC_MAX)
-		return vb_failed_words(ENOSPC, "a process has %d slots at most",
+		return vb_failed_words(ENOSPC, "a device has %d slots at most",
 				       VB_SLOTS_PER_NIC_MAX);
 	vb_loose_begin();
 	rc = vb_hub_client_lease(dev->hub, slot);
@@ -385,10 +361,11 @@ static int host_fetch(void *arg, void *addr, size_t bytes, enum vb_fetch how)
 static void gids_show_locked(struct vb_device *dev)
 {
 	struct vb_gid_entry entry[VB_GIDS_MAX];
-	unsigned count = dev->gids.count;
+	unsigned count;
 
-	memcpy(entry, dev->gids.entry, count * sizeof(*entry));
+	vb_gids_shown(&dev->gids, entry, &count);
 	vb_faults_gids(dev->faults, entry, &count);
+	vb_nic_neighbours_set(dev->nic, dev->gids.neighbour, dev->gids.neighbour_count);
 	vb_taped_nic_gids_set(dev->nic, entry, count);
 }
 
@@ -436,7 +413,9 @@ static void capture_asked(void *arg, int fd)
 
 static void device_samples(void *arg, int answer_fd, uint32_t measure_s)
 {
-	vb_sample_send(((struct vb_device *)arg)->nic, answer_fd, measure_s);
+	struct vb_device *dev = arg;
+
+	vb_sample_send(dev->nic, dev->said.row, answer_fd, measure_s);
 }
 
 /* --- fault scripts --- */
@@ -497,6 +476,12 @@ static const struct vb_host_insight insight = { .found = host_found };
 
 static const struct vb_host_capture capture = { .see = host_see };
 
+/* Devices of a process that names its seed draw different keys, and always the same. */
+static uint64_t seed_of(const struct vb_device *dev)
+{
+	return vb_env_seed(&dev->env) + dev->said.row;
+}
+
 static int nic_start(struct vb_device *dev)
 {
 	const struct vb_nic_host host = {
@@ -534,14 +519,15 @@ static int nic_start(struct vb_device *dev)
 	rc = vb_record_start(&dev->env);
 	if (rc != 0)
 		return rc;
-	rc = vb_taped_nic_create(&dev->nic, &host, vb_env_seed(&dev->env));
+	rc = vb_taped_nic_create(&dev->nic, &host, seed_of(dev));
 	if (rc != 0)
 		return vb_failed(rc, "the NIC's memory");
-	vb_taped_nic_guid_set(dev->nic, vb_guid_get());
-	vb_taped_nic_persona_set(dev->nic, dev->env.persona);
+	vb_taped_nic_guid_set(dev->nic, vb_guid_of_device(vb_topology_here(), dev->said.row),
+			      vb_guid_get());
+	vb_taped_nic_persona_set(dev->nic, &dev->said.persona);
 	if (atomic_load(&dev->port_count))
-		vb_taped_nic_rx_buffer_set(dev->nic, rx_buffer_bytes(dev->ports[0].fd));
-	vb_taped_nic_gids_set(dev->nic, dev->gids.entry, dev->gids.count);
+		vb_taped_nic_rx_buffer_set(dev->nic, vb_port_rx_buffer(&dev->ports[0]));
+	gids_show(dev);
 	vb_capture_begin(&dev->capture, dev->nic);
 	vb_faults_begin(dev->faults, dev->nic);
 	rc = vb_progress_start(dev);
@@ -559,20 +545,33 @@ static void ports_destroy(struct vb_device *dev)
 		dev->ports[i].link->ops->destroy(dev->ports[i].link);
 }
 
+/* What the table says of the device; NULL: it has all addresses. */
+static const struct vb_topology_device *said_of(const struct vb_device *dev)
+{
+	return dev->said.row == VB_DEVICE_WHOLE ? NULL : &vb_topology_here()->device[dev->said.row];
+}
+
 static int parts_start(struct vb_device *dev)
 {
 	static const struct vb_hub_receivers receivers = {
 		.fatal = device_fails, .noted = vb_xrc_host_noted, .mad = vb_cm_mad_came,
 		.capture = capture_asked, .sample = device_samples,
 	};
+	const struct vb_topology *topology = vb_topology_here();
+	const struct vb_gids_of of = {
+		.topology = topology,
+		.device = topology->count > 1 || topology->device[0].place_count ? said_of(dev)
+										 : NULL,
+		.variety = dev->said.persona.gids,
+	};
 	struct vb_hub_offer offer;
 	int rc;
 
-	rc = capture_file(dev);
+	rc = vb_capture_setting(&dev->capture, dev->env.pcapng, PORT_BASE(dev));
 	if (rc == 0)
 		rc = faults_open(dev);
 	if (rc == 0)
-		rc = vb_gids_open(&dev->gids);
+		rc = vb_gids_open(&dev->gids, &of);
 	if (rc != 0)
 		goto close_faults;
 	rc = vb_peers_open(dev);
@@ -610,7 +609,7 @@ static int device_start(struct vb_device *dev)
 	int rc;
 
 	vb_log_open();
-	rc = vb_env_read(&dev->env, vb_env_here(), why);
+	rc = vb_settings_read(dev->said.row, &dev->env, &dev->said.persona, why);
 	if (rc != 0) {
 		vb_log("%s", why);
 		return rc;
@@ -623,19 +622,21 @@ static int device_start(struct vb_device *dev)
 	return vb_device_failed(rc);
 }
 
-/* Logs the counters that are not 0. */
 static void log_counters(struct vb_device *dev)
 {
-	struct vb_stats *stats = vb_nic_stats(dev->nic);
-
-	for (int i = 0; i < VB_STATS; i++) {
-		uint64_t count = atomic_load(&stats->count[i]);
-
-		if (count > 0)
-			vb_log("%s %llu", vb_stat_name(i), (unsigned long long)count);
-	}
+	vb_sample_log(dev->nic, dev->said.row);
 	vb_cm_device_log(dev);
 	vb_faults_log(dev->faults);
+}
+
+static void say_farewell(struct vb_device *dev)
+{
+	vb_taped_nic_farewell(dev->nic);
+	vb_faults_flush(dev->faults, false);
+	vb_report_found();
+	log_counters(dev);
+	vb_capture_farewell(&dev->capture);
+	vb_tape_farewell();
 }
 
 /* Programs that give up exit without closing, and then the counters matter most. */
@@ -643,13 +644,9 @@ static void __attribute__((destructor)) say_farewell_at_exit(void)
 {
 	if (!vb_lock_try(&current_lock))
 		return;
-	if (current) {
-		vb_taped_nic_farewell(current->nic);
-		vb_faults_flush(current->faults, false);
-		vb_report_found();
-		log_counters(current);
-		vb_capture_farewell(&current->capture);
-		vb_tape_farewell();
+	for (unsigned i = 0; i < VB_DEVICES; i++) {
+		if (current[i])
+			say_farewell(current[i]);
 	}
 	vb_lock_drop(&current_lock);
 }
@@ -694,20 +691,8 @@ static void device_stop(struct vb_device *dev)
 	free(dev);
 }
 
-/* Runs in the child, whose only thread is the one that forked; see device.h. */
-static void forget_in_child(void)
+static void forget(struct vb_device *dev)
 {
-	struct vb_device *dev = current;
-
-	/* Another thread of the parent may have held the lock. */
-	vb_lock_init(&current_lock, VB_RANK_DEVICE);
-	current = NULL;
-	vb_loose_forget();
-	vb_report_forget();
-	vb_trail_forget();
-	vb_tape_forget();
-	if (!dev)
-		return;
 	dev->gone = true;
 	dev->next = inherited;
 	inherited = dev;
@@ -724,13 +709,29 @@ static void forget_in_child(void)
 		dev->ports[i].link->ops->forget(dev->ports[i].link);
 }
 
+/* Runs in the child, whose only thread is the one that forked; see device.h. */
+static void forget_in_child(void)
+{
+	/* Another thread of the parent may have held the lock. */
+	vb_lock_init(&current_lock, VB_RANK_DEVICE);
+	vb_loose_forget();
+	vb_report_forget();
+	vb_trail_forget();
+	vb_tape_forget();
+	for (unsigned i = 0; i < VB_DEVICES; i++) {
+		if (current[i])
+			forget(current[i]);
+		current[i] = NULL;
+	}
+}
+
 static void prepare_process(void)
 {
 	vb_sigguard_install();
 	pthread_atfork(vb_loose_await, vb_loose_resume, forget_in_child);
 }
 
-static int device_create(struct vb_device **out)
+static int device_create(unsigned row, struct vb_device **out)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct vb_device *dev;
@@ -740,6 +741,7 @@ static int device_create(struct vb_device **out)
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return ENOMEM;
+	dev->said.row = row;
 	vb_lock_init(&dev->lease_lock, VB_RANK_DEVICE_LEASE);
 	vb_lock_init(&dev->gids_lock, VB_RANK_GIDS);
 	vb_links_open(&dev->links, &dev->env, &dev->hub, &dev->ports[0].slot);
@@ -754,17 +756,17 @@ static int device_create(struct vb_device **out)
 	return 0;
 }
 
-int vb_device_open(struct vb_device **dev)
+int vb_device_open(unsigned row, struct vb_device **dev)
 {
 	int cancel = vb_cancel_defer(), rc = 0;
 
 	vb_loose_begin();
 	vb_lock_take(&current_lock);
-	if (!current)
-		rc = device_create(&current);
+	if (!current[row])
+		rc = device_create(row, &current[row]);
 	if (rc == 0) {
-		current->opens++;
-		*dev = current;
+		current[row]->opens++;
+		*dev = current[row];
 	}
 	vb_lock_drop(&current_lock);
 	vb_loose_end();
@@ -782,8 +784,8 @@ void vb_device_close(struct vb_device *dev)
 	vb_loose_begin();
 	vb_lock_take(&current_lock);
 	if (--dev->opens == 0) {
-		vb_check(dev == current);
-		current = NULL;
+		vb_check(dev == current[dev->said.row]);
+		current[dev->said.row] = NULL;
 		device_stop(dev);
 	}
 	vb_lock_drop(&current_lock);

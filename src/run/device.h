@@ -3,11 +3,11 @@
 #define VB_RUN_DEVICE_H
 
 /*
- * The device of this process: where the NIC, its links and the hub meet the operating system.
+ * The devices of this process: where a NIC, its links and the hub meet the operating system.
  *
- * A process has one device at a time. The first open makes it: connects to the hub, leases a slot,
- * puts a link on the slot's socket and starts the progress thread. The last close undoes all of
- * that.
+ * There is one for each row of the table (run/process/topology.h). The first open makes it:
+ * connects to the hub, leases a slot, puts a link on the slot's socket and starts a progress
+ * thread. The last close undoes all of that.
  *
  * A forked child has no progress thread and must not touch its parent's slot. The child's copy of
  * the device is gone from the start: callers ask vb_device_is_gone() before any other call on the
@@ -19,12 +19,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lent.h"
 #include "hub/client.h"
 #include "hub/client_requests.h"
 #include "link/link.h"
 #include "link/robust.h"
 #include "nic/core/nic.h"
 #include "run/process/env.h"
+#include "topology/persona.h"
+#include "topology/table.h"
 #include "run/capture/capture.h"
 #include "run/cm.h"
 #include "run/address/gids.h"
@@ -38,7 +41,17 @@
 
 struct vb_store;
 
+/* Beside the rows of the table: a device with all addresses, for the connection manager. */
+enum { VB_DEVICE_WHOLE = VB_TOPOLOGY_DEVICES_MAX, VB_DEVICES };
+
+/* Which device it is. */
+struct vb_device_said {
+	unsigned row;
+	struct vb_persona persona;
+};
+
 struct vb_device {
+	struct vb_device_said said;
 	bool gone;
 	struct vb_device *next; /* list of devices that are gone (forked children only) */
 	unsigned opens;
@@ -72,10 +85,11 @@ struct vb_device {
 };
 
 /*
- * Returns 0, an errno of the hub (hub/client.h), ENOMEM, EMFILE, EAGAIN (no thread), or EINVAL: a
- * setting is invalid (the log says which). Any thread.
+ * Opens the device of a row of the table, or VB_DEVICE_WHOLE. Returns 0, an errno of the hub
+ * (hub/client.h), ENOMEM, EMFILE, EAGAIN (no thread), or EINVAL: a setting is invalid (the log says
+ * which). Any thread.
  */
-int vb_device_open(struct vb_device **dev);
+VB_LENT int vb_device_open(unsigned row, struct vb_device **dev);
 
 /* Logs why the device, or a part of a context, does not open. Returns rc. */
 int vb_device_failed(int rc);

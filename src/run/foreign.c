@@ -38,6 +38,7 @@ int vb_card_make(const struct vb_device *dev, uint64_t family, int *fd)
 		.magic = CARD_MAGIC,
 		.version = CARD_VERSION,
 		.pid = (uint32_t)getpid(),
+		.row = dev->said.row,
 		.nonce = dev->peers.nonce,
 		.family = family,
 		.export_fd = dev->peers.export_fd,

@@ -24,7 +24,7 @@ struct vb_card {
 	uint64_t nonce; /* of the device's export */
 	uint64_t family;
 	int32_t export_fd; /* in that process; -1: it is not shared */
-	uint32_t reserved;
+	uint32_t row;	   /* of the device in that process's table */
 };
 
 /* Makes a card for a context of ours. EMFILE, ENOMEM, EFBIG (RLIMIT_FSIZE) ... */

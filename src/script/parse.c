@@ -2,11 +2,13 @@
 #include "script/parse.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/words.h"
+#include "script/match.h"
 #include "script/values.h"
 #include "wire/opcode.h"
 
@@ -172,7 +174,7 @@ static bool classes_read(struct reader *r, struct word word, struct vb_rule_fits
 
 enum compares { EQUAL, LEAST, MOST };
 
-/* Reads a value. False: it is not one. */
+/* Reads a value of its own kind. False: it is not one. */
 typedef bool read_fn(struct vb_rule_fits *fits, struct word value, enum compares how);
 
 static bool qp_read(struct vb_rule_fits *fits, struct word value, enum compares how)
@@ -204,53 +206,6 @@ static bool size_read(struct vb_rule_fits *fits, struct word value, enum compare
 	return true;
 }
 
-/* A count, from 1 on. */
-static bool count_read(struct word value, uint64_t *count)
-{
-	return vb_script_number(value.text, value.bytes, count) && *count;
-}
-
-static bool nth_read(struct vb_rule_fits *fits, struct word value, enum compares how)
-{
-	if (!count_read(value, &fits->turns.from))
-		return false;
-	fits->turns.to = fits->turns.from;
-	return true;
-}
-
-static bool from_read(struct vb_rule_fits *fits, struct word value, enum compares how)
-{
-	return count_read(value, &fits->turns.from);
-}
-
-static bool first_read(struct vb_rule_fits *fits, struct word value, enum compares how)
-{
-	return count_read(value, &fits->turns.to);
-}
-
-static bool every_read(struct vb_rule_fits *fits, struct word value, enum compares how)
-{
-	if (!count_read(value, &fits->turns.every))
-		return false;
-	fits->turns.from = fits->turns.every;
-	return true;
-}
-
-static bool about_read(struct vb_rule_fits *fits, struct word value, enum compares how)
-{
-	return count_read(value, &fits->turns.about);
-}
-
-static bool after_read(struct vb_rule_fits *fits, struct word value, enum compares how)
-{
-	return vb_script_time(value.text, value.bytes, &fits->after_ns);
-}
-
-static bool until_read(struct vb_rule_fits *fits, struct word value, enum compares how)
-{
-	return vb_script_time(value.text, value.bytes, &fits->until_ns);
-}
-
 /* As enum ibv_qp_state counts them. */
 static const struct {
 	const char *name;
@@ -269,23 +224,29 @@ static bool state_read(struct vb_rule_fits *fits, struct word value, enum compar
 
 static const char a_count[] = "a number from 1 on", a_time[] = "a time such as 250us, 10ms or 2s";
 
+#define FITS(member) offsetof(struct vb_rule_fits, member)
+
+enum { NO_MEMBER = 0 };
+
+/* Without a function it is a count, from 1 on, or a time: of one member, or of two. */
 /* clang-format off */
 static const struct key {
 	const char *name;
 	read_fn *read;
 	bool of_connect; /* for requests to connect, too */
 	const char *good;
+	size_t member, second;
 } keys[] = {
 	{ "qp",    qp_read,    false, "the number of a QP of this process, such as 0x4141" },
 	{ "peer",  peer_read,  true,  "an address, such as 10.0.0.2 or fe80::1" },
 	{ "size",  size_read,  false, "a number of octets" },
-	{ "nth",   nth_read,   true,  a_count },
-	{ "from",  from_read,  true,  a_count },
-	{ "first", first_read, true,  a_count },
-	{ "every", every_read, true,  a_count },
-	{ "about", about_read, true,  a_count },
-	{ "after", after_read, true,  a_time },
-	{ "until", until_read, true,  a_time },
+	{ "nth",   NULL,       true,  a_count, FITS(turns.from),  FITS(turns.to) },
+	{ "from",  NULL,       true,  a_count, FITS(turns.from),  NO_MEMBER },
+	{ "first", NULL,       true,  a_count, FITS(turns.to),    NO_MEMBER },
+	{ "every", NULL,       true,  a_count, FITS(turns.every), FITS(turns.from) },
+	{ "about", NULL,       true,  a_count, FITS(turns.about), NO_MEMBER },
+	{ "after", NULL,       true,  a_time,  FITS(after_ns),    NO_MEMBER },
+	{ "until", NULL,       true,  a_time,  FITS(until_ns),    NO_MEMBER },
 	{ "state", state_read, false, "one of reset, init, rtr, rts, sqd, sqe and err" },
 };
 /* clang-format on */
@@ -303,6 +264,26 @@ static size_t key_bytes(struct word word)
 static bool is_key(struct word word)
 {
 	return key_bytes(word) < word.bytes;
+}
+
+static bool value_read(const struct key *key, struct vb_rule_fits *fits, struct word value,
+		       enum compares how)
+{
+	uint64_t number;
+	bool good;
+
+	if (key->read)
+		return key->read(fits, value, how);
+	if (key->good == a_time)
+		good = vb_script_time(value.text, value.bytes, &number);
+	else
+		good = vb_script_number(value.text, value.bytes, &number) && number;
+	if (!good)
+		return false;
+	memcpy((char *)fits + key->member, &number, sizeof(number));
+	if (key->second)
+		memcpy((char *)fits + key->second, &number, sizeof(number));
+	return true;
 }
 
 static bool key_read(struct reader *r, struct word word, struct vb_rule *rule)
@@ -329,7 +310,7 @@ static bool key_read(struct reader *r, struct word word, struct vb_rule *rule)
 		return false;
 	}
 	value = (struct word){ sign + sign_bytes, word.bytes - name.bytes - sign_bytes };
-	return keys[i].read(&rule->fits, value, how) ||
+	return value_read(&keys[i], &rule->fits, value, how) ||
 	       wrong_value(r, value, keys[i].name, keys[i].good);
 }
 
@@ -503,6 +484,11 @@ static bool action_read(struct reader *r, struct vb_rule *rule)
 		return false;
 	}
 	rule->how.what = actions[i].what;
+	if (rule->how.what == VB_FAULT_NAK && !vb_script_may_refuse(&rule->fits)) {
+		vb_text_add(wrong(r, word), "nak is for requests of RC, and this rule is for none",
+			    NULL);
+		return false;
+	}
 	if (!actions[i].read(r, &rule->how))
 		return false;
 	/* There is no QP that it could be about. */

@@ -87,18 +87,20 @@ int vb_taped_nic_create(struct vb_nic **nic, const struct vb_nic_host *host, uin
 	return made(vb_nic_create(nic, &taped, seed), NULL);
 }
 
-void vb_taped_nic_guid_set(struct vb_nic *nic, uint64_t guid_be)
+void vb_taped_nic_guid_set(struct vb_nic *nic, uint64_t guid_be, uint64_t system_guid_be)
 {
-	enter_number(VB_TAPE_GUID_SET, nic, guid_be);
-	vb_nic_guid_set(nic, guid_be);
+	if (vb_tape_enter(VB_TAPE_GUID_SET)) {
+		put_object(nic);
+		put_number(guid_be);
+		put_number(system_guid_be);
+	}
+	vb_nic_guid_set(nic, guid_be, system_guid_be);
 	done(0);
 }
 
 void vb_taped_nic_persona_set(struct vb_nic *nic, const struct vb_persona *persona)
 {
-	const char *name = persona->name ? persona->name : "";
-
-	enter_octets(VB_TAPE_PERSONA_SET, nic, name, strlen(name) + 1);
+	enter_octets(VB_TAPE_PERSONA_SET, nic, persona, sizeof(*persona));
 	vb_nic_persona_set(nic, persona);
 	done(0);
 }

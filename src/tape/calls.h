@@ -21,7 +21,7 @@
 
 /* The host is one that notes its answers; *host is copied. */
 int vb_taped_nic_create(struct vb_nic **nic, const struct vb_nic_host *host, uint64_t seed);
-void vb_taped_nic_guid_set(struct vb_nic *nic, uint64_t guid_be);
+void vb_taped_nic_guid_set(struct vb_nic *nic, uint64_t guid_be, uint64_t system_guid_be);
 void vb_taped_nic_persona_set(struct vb_nic *nic, const struct vb_persona *persona);
 void vb_taped_nic_rx_buffer_set(struct vb_nic *nic, uint32_t bytes);
 void vb_taped_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, unsigned count);

@@ -30,6 +30,7 @@ uint64_t vb_tape_layout(void)
 		sizeof(struct vb_frame), sizeof(struct vb_gid_entry), sizeof(struct vb_post),
 		sizeof(struct vb_cqe), sizeof(struct vb_qp_dv_attr), sizeof(struct ibv_qp_attr),
 		sizeof(struct ibv_send_wr), sizeof(struct ibv_qp_init_attr_ex),
+		sizeof(struct vb_persona),
 	};
 
 	return crc32_iscsi((unsigned char *)layout, sizeof(layout), 1);

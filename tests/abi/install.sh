@@ -20,7 +20,7 @@ DESTDIR=$tree meson install -C "$VB_BUILD" --no-rebuild --quiet || why="meson in
 prefix=$(dirname "$(dirname "$(find "$tree" -path '*/bin/verbatim')")")
 for file in bin/verbatim lib/verbatim/verbatimd lib/verbatim/libibverbs.so.1 \
 	lib/verbatim/libmlx5.so.1 lib/verbatim/librdmacm.so.1 lib/verbatim/libefa.so.1 \
-	lib/verbatim/libverbatim_dev.so.1 lib/verbatim/rsocket/librspreload.so.1 \
+	lib/verbatim/libverbatim_view.so.1 lib/verbatim/rsocket/librspreload.so.1 \
 	include/infiniband/verbatim_xrc.h; do
 	[ -e "$prefix/$file" ] || why="$why no $file;"
 done

@@ -73,10 +73,17 @@ def quoted(name):
     return "".join(re.findall(rf"^{name}\+?=['\"](.*)['\"]", text, re.M))
 
 
+def modules():
+    """pyverbs's modules that pyverbs.sh runs: those of its list, and those that it names alone."""
+    alone = re.findall(r'^.*pyverbs_module "[^"]*" (\w+) ', verbs.contents("tests/clients/pyverbs.sh"),
+                       re.M)
+    return quoted("mlx5").split() + alone
+
+
 def test_exists(test):
     where, _, what = test.partition(":")
     if where == "pyverbs" and what.startswith("test_mlx5_"):
-        return what.removeprefix("test_") in quoted("mlx5").split()
+        return what.removeprefix("test_") in modules()
     return verbs.test_exists(test)
 
 

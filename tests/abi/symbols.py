@@ -17,8 +17,8 @@ LIB = os.path.normpath(os.path.join(os.environ.get("VB_BUILD", HERE + "/../../bu
 LIBRARIES = ["libibverbs.so.1", "libmlx5.so.1", "librdmacm.so.1", "libefa.so.1"]
 # Names that are ours to export, to programs or to our own libraries; anything else is a leak of our
 # insides.
-PUBLIC = re.compile(r"^(_?ibv_\w+|_?mlx5dv_\w+|efadv_\w+|rdma_\w+|r[a-z]+|repoll_[a-z]+|verbs_\w+|"
-                    r"__verbs_log|_verbs_init_and_alloc_context|execute_ioctl|"
+PUBLIC = re.compile(r"^(_?ibv_\w+|_{0,2}mlx5dv_\w+|efadv_\w+|rdma_\w+|r[a-z]+|repoll_[a-z]+|"
+                    r"verbs_\w+|__verbs_log|_verbs_init_and_alloc_context|execute_ioctl|"
                     r"__ioctl_final_num_attrs|mult_to_ibv_rate|mbps_to_ibv_rate)@|"
                     r"^vb_\w+@VERBATIM_PRIVATE$")
 # The first-party clients of Debian 12 by package; a folder's binaries that need none of our four
@@ -89,7 +89,7 @@ def check_libraries():
         dynamic = run("readelf", "-d", os.path.join(LIB, library))
         needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
         foreign = {n for n in needed if n in LIBRARIES or "libnl" in n}
-        if library in ("libmlx5.so.1", "librdmacm.so.1"):
+        if library != "libibverbs.so.1":
             foreign -= {"libibverbs.so.1"}  # ours, by its symbols of version VERBATIM_PRIVATE
         report(f"{library} stands on none of rdma-core", foreign)
 

@@ -26,6 +26,8 @@ PROBE_LIMIT_S = 300
 # The rdma-core whose header the document describes; an older one lacks names, a newer one has more.
 DESCRIBED = "44"
 HEADERS = ("infiniband/verbs.h", "infiniband/verbs_api.h", "infiniband/tm_types.h")
+# The section about what that header lacks; its functions are those of symbols-debian14.txt.
+NEWER = "## Newer than these headers"
 STATES = re.compile(r"works|reported|never|constant|refused E[A-Z]+$")
 
 
@@ -97,13 +99,19 @@ def header_version():
     return out.split(".")[2] if out.count(".") >= 2 else "unknown"
 
 
+def newer_functions():
+    """Those that libibverbs has got since the header."""
+    return set(re.findall(r"^_?(ibv_\w+)@IBVERBS_1\.1[5-9]",
+                          contents("tests/abi/symbols-debian14.txt"), re.M))
+
+
 # --- the document ---
 
 class Row:
     """One name of one row."""
 
-    def __init__(self, line, name, cells):
-        self.line, self.name = line, name
+    def __init__(self, line, name, cells, newer=False):
+        self.line, self.name, self.newer = line, name, newer
         self.state = cells[1]
         self.tests = re.findall(r"`([^`]+)`", cells[3])
 
@@ -112,12 +120,14 @@ class Row:
 
 
 def rows_of_document():
-    rows = []
+    rows, newer = [], False
     with open(DOCUMENT, encoding="utf8") as file:
         for line, text in enumerate(file, 1):
+            if text.startswith("## "):
+                newer = text.strip() == NEWER
             cells = [cell.strip() for cell in text.strip().strip("|").split("|")]
             if text.startswith("| `") and len(cells) == 4:
-                rows += [Row(line, name, cells) for name in re.findall(r"`(\w+)`", cells[0])]
+                rows += [Row(line, name, cells, newer) for name in re.findall(r"`(\w+)`", cells[0])]
             elif text.startswith("| `"):
                 raise SystemExit(f"verbs.md:{line}: a row of {len(cells)} cells")
     return rows
@@ -193,12 +203,15 @@ def check_document(rows, names):
     listed = [row.name for row in rows]
     version = header_version()
     lacking = {f"{n}: not in verbs.md" for n in names - set(listed)}
-    strange = {f"{row}: not in the header" for row in rows if row.name not in names}
+    strange = {f"{row}: not in the header" for row in rows
+               if row.name not in names and not row.newer}
     if version == DESCRIBED:
         report("the document has what the header has", lacking | strange)
     else:
         tap.skip("the document has what the header has",
                  f"it is of rdma-core {version}, {len(lacking)} names more, {len(strange)} less")
+    functions = {row.name for row in rows if row.newer and row.name.islower()}
+    report("the document has the functions of newer releases", functions ^ newer_functions())
     report("each name has one row",
                      {f"{row}: again" for row in rows if listed.count(row.name) > 1})
     report("each row has a state that there is",

@@ -33,6 +33,9 @@ ends 0 "what is suppressed is no flaw" \
 	grep -q '0 flaws, 1 suppressed' "$tmp/output"
 verdict "what is suppressed is no flaw" "it is reported" "$tmp/output"
 echo "no-such-flaw *" >"$tmp/supp"
+ends 125 "a report that cannot be written" \
+	"$verbatim" check --output "$tmp/no/x" -- touch "$tmp/has_run" && [ ! -e "$tmp/has_run" ] &&
+	ok "a report that cannot be written is refused before the program runs"
 ends 125 "a suppression of no flaw" "$verbatim" check --suppressions "$tmp/supp" -- true &&
 	ok "a suppression of no flaw"
 printf "%s\r\n" "recv-buffer-written 'recv_cleared.c:* in main' '*wr_id*' # known" >"$tmp/supp"

@@ -60,6 +60,8 @@ says 125 "no option '--loss'$" run --loss 1% -- true
 says 125 "no option '--falt'; did you mean '--fault'\?" run --falt=loss=1% -- true
 says 125 '^usage: verbatim run' run --falt=loss=1% -- true
 says 125 '--dev takes no argument' run --dev=1 -- true
+all="^.*/libibverbs\.so\.1:.*/libmlx5\.so\.1:.*/libefa\.so\.1:.*/librdmacm\.so\.1\$"
+says 0 "$all" run --bundled -- printenv LD_PRELOAD
 says 125 "no fault 'much'" run --fault much -- true
 says 125 "no fault 'much'" run --fault=much -- true
 says 0 '^loss=1%$' run --fault=loss=1% -- printenv VERBATIM_FAULT

@@ -13,7 +13,7 @@ passing="addr pd cq cq_events cqex fork atomic relaxed_ordering device mr qp qpe
 passing+=" tag_matching mlx5_timestamp odp shared_pd flow rss_traffic srq"
 mlx5="mlx5_cq mlx5_crypto mlx5_cuda_umem mlx5_dc mlx5_devx mlx5_dm_ops mlx5_dma_memcpy mlx5_dr"
 mlx5+=" mlx5_flow mlx5_huge_page mlx5_lag_affinity mlx5_mkey mlx5_pp mlx5_query_port mlx5_raw_wqe"
-mlx5+=" mlx5_rdmacm mlx5_sched mlx5_timestamp mlx5_uar mlx5_udp_sport mlx5_var mlx5_vfio"
+mlx5+=" mlx5_sched mlx5_timestamp mlx5_uar mlx5_udp_sport mlx5_var mlx5_vfio"
 lacking='dmabuf|must be done by root|no huge pages' # pyverbs asks who it is, we do not
 lacking+='|Converting timestamp' # only mlx5 can; the time of day needs none
 # docs/mlx5dv.md has a line on each of these.
@@ -21,7 +21,7 @@ mlx5_lacking='CQE 128B compression|Crypto login details|cuda-python|DevX context
 mlx5_lacking+='|DevX general command|DrDomain creation failed|DrActionQp creation failed'
 mlx5_lacking+='|Matcher creation|scapy package|PCI device|LAG affinity|net interface'
 mlx5_lacking+='|chedule elements|UAR allocation|VAR allocation|ALLOC_TYPE'
-mlx5_lacking+='|mkey_sig_\w+: Create|raw_wqe_traffic: Create'
+mlx5_lacking+='|mkey_sig_\w+: Create|raw_wqe_traffic: Create|must be in switchdev mode'
 export VB_LEFT_OUT="test_obj_on_huge=MLX_QP_ALLOC_TYPE and the like are not looked at"
 VB_LEFT_OUT+="
 test_get_pkey_index=of rdma-core 56: reads the kernel's own file of the device"
@@ -35,6 +35,8 @@ address=192.0.2.1
 if ip address add $address/32 dev lo 2>/dev/null; then
 	gid=$(gid_index $address)
 	VB_ADDRESS=$address pyverbs_module "" rdmacm "$lacking"
+	VERBATIM_PERSONA=connectx7 VB_ADDRESS=$address \
+		pyverbs_module "mlx5 " mlx5_rdmacm "$mlx5_lacking"
 else
 	skip "test_rdmacm" "no address can be added"
 fi

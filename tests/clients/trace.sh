@@ -44,6 +44,23 @@ for wrong in "trace" "trace -x -- true" "trace --join" "trace --join $tmp -- tru
 	# shellcheck disable=SC2086 # words
 	ends 2 "verbatim $wrong is refused" "$verbatim" $wrong && ok "verbatim $wrong is refused"
 done
+echo before >"$tmp/kept.json"
+ends 1 "no device is opened, and there is a file" "$verbatim" trace -o "$tmp/kept.json" -- true
+[ "$(cat "$tmp/kept.json")" = before ]
+verdict "a file that was there stays, if there is no timeline" "it does not"
+ends 1 "a file that cannot be written" "$verbatim" trace -o "$tmp/no/x.json" -- touch "$tmp/has_run"
+grep -q 'no/x.json: No such file' "$tmp/output" && [ ! -e "$tmp/has_run" ]
+verdict "a file that cannot be written is named before the program runs" "it is not" "$tmp/output"
+ends 1 "no room for the timeline" env TMPDIR="$tmp" "$verbatim" trace -o /dev/full -- \
+	"$VB_BUILD/tests/check/wrong_rkey"
+folder=$(sed -n 's/.*what was noted is in \([^,]*\),.*/\1/p' "$tmp/output")
+[ -c /dev/full ] && grep -q 'No space left' "$tmp/output" &&
+	"$verbatim" trace -o "$tmp/late.json" --join "${folder:-/nowhere}" 2>>"$tmp/output" &&
+	python3 -m json.tool "$tmp/late.json" >/dev/null
+verdict "what was noted is not lost with it" "it is" "$tmp/output"
+ends 1 "trails that are not there" "$verbatim" trace --join "$tmp/no"
+grep -q "$tmp/no: No such file" "$tmp/output"
+verdict "trails that are not there are named" "they are not" "$tmp/output"
 VERBATIM_TRACE=/nowhere VERBATIM_LOG=stderr \
 	ends 1 "a folder that is not there" "${run[@]}" ibv_devinfo -d verbatim0
 grep -q 'VERBATIM_TRACE: /nowhere: No such file' "$tmp/output"

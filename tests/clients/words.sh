@@ -50,9 +50,10 @@ wrong VERBATIM_LOGG=stderr "there is no setting 'VERBATIM_LOGG';" \
 wrong VERBATIM_FALT=loss=1% "there is no setting 'VERBATIM_FALT';" \
 	"did you mean 'VERBATIM_FAULT'?" "Settings: $settings"
 wrong VERBATIM_DEBUG=1 "there is no setting 'VERBATIM_DEBUG'. Settings: $settings"
-wrong VERBATIM_PERSONA=conectx7 "VERBATIM_PERSONA cannot be 'conectx7':" "it is 'connectx7';" \
+personas="it is 'neutral', 'connectx7' or 'efa'"
+wrong VERBATIM_PERSONA=conectx7 "VERBATIM_PERSONA cannot be 'conectx7':" "$personas;" \
 	"did you mean 'connectx7'?"
-wrong VERBATIM_PERSONA=mlx5 "VERBATIM_PERSONA cannot be 'mlx5':" "it is 'connectx7'"
+wrong VERBATIM_PERSONA=mlx5 "VERBATIM_PERSONA cannot be 'mlx5':" "$personas"
 wrong VERBATIM_LINK=tcp "VERBATIM_LINK cannot be 'tcp':" "it is 'udp' or 'shm'"
 wrong VERBATIM_LINK=UDP "VERBATIM_LINK cannot be 'UDP':" "it is 'udp' or 'shm';" \
 	"did you mean 'udp'?"

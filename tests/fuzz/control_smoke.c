@@ -16,6 +16,9 @@ static const char *const texts[] = {
 	"rate=1000Gbit,queue=1024MiB,ecn=0B",
 	"sent send,RC_ACK qp=0x4141 size>=8 nth=3 -> delay 250us\nat 2s -> gid 0 10.0.0.9",
 	"received peer=fe80::1 state=rts every=10 -> nak access # why\nconnect -> reject stale",
+	"[device a]\ninterfaces = eth0, eth1\nrate = 100Gbit\nmax_qp = 16\n[device b] # b\nnuma=1",
+	"[device a]\naddresses = 10.0.0.1 fd00::1\npci=0000:17:00.0\nuverbs=3\ngids=v1 holes",
+	"rail0=eth0,rail1=eth1+10.0.0.7,rail2=fd00::1",
 };
 
 /* Each message with every number of descriptors. */

@@ -248,6 +248,14 @@ def check_screen(verbatim, program, count):
     if wide or len(lines) > LINES:
         yield "more than %d by %d: %s" % (COLUMNS, LINES, wide)
     pid = of_program(lines)[0]["PID"]
+    size = struct.pack("HHHH", LINES, COLUMNS // 2, 0, 0)
+    fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, size)
+    if not terminal.until(lambda now: len(now) > 2 and now[2].split()[-1:] == ["B/s"]):
+        yield "in a terminal of half the width: %s" % shown(terminal.screen)
+    size = struct.pack("HHHH", LINES, COLUMNS, 0, 0)
+    fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, size)
+    if not terminal.until(of_program):
+        yield "it does not become wider again: %s" % shown(terminal.screen)
     terminal.press("/" + pid + "\r")
     if not terminal.until(lambda now: [row["PID"] for row in rows(now)] == [pid]):
         yield "a search for %s shows %s" % (pid, shown(terminal.screen))

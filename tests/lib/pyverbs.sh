@@ -5,7 +5,8 @@
 
 shipped=/usr/share/doc/rdma-core/tests
 
-# pyverbs_unpack: where they can be run from. False: there are none.
+# pyverbs_unpack [efa]: where they can be run from, those for EFA if that is said. False: there are
+# none.
 pyverbs_unpack() {
 	local file name
 	[ -d $shipped ] || return 1
@@ -20,7 +21,8 @@ pyverbs_unpack() {
 	for file in "$shipped"/*.py "$shipped"/*.py.gz; do
 		name=${file##*/}
 		case $name in
-		test_efa* | test_cuda*) ;;
+		test_cuda*) ;;
+		test_efa*) [ "${1:-}" = efa ] && gunzip -cf "$file" >"$tmp/tests/${name%.gz}" ;;
 		*.gz) gunzip -c "$file" >"$tmp/tests/${name%.gz}" ;;
 		*) cp "$file" "$tmp/tests/" ;;
 		esac

@@ -13,7 +13,7 @@ import tap
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 REAL = ["Makefile", ".ci/run", "scripts/check.sh", "scripts/check.py", "scripts/check_progress.py",
         "scripts/check_results.py"]
-SUITES = ["tidy", "abi", "runner", "sim", "fuzz", "check", "clients", "bare"]
+SUITES = ["tidy", "abi", "runner", "sim", "fuzz", "check", "clients", "registries", "bare"]
 LIMIT_S = 120
 EVERY_S = 0.3
 TEST = "test('{}', find_program('{}'), suite: [{}], protocol: 'tap', timeout: {}, priority: {})\n"

@@ -105,7 +105,7 @@ def test_failures():
     report.equal("each with its first lines", mixed[2:5], [
         "     | before two", "     | # --- client", "     | #     words of two"], output)
     report.equal("each with its log", alone.count("     see build/check/clients-mixed.log"), 1)
-    report.equal("the count", alone[-1], f"418 passed, {len(named)} failed, 4 skipped", output)
+    report.equal("the count", alone[-1], f"419 passed, {len(named)} failed, 4 skipped", output)
 
 
 def test_unsteady():
@@ -126,15 +126,15 @@ touch %s; echo "not ok - late: no sun"; exit 1
     report.equal("unsteady: that log is kept", first, "not ok - late: no sun\n")
     report.equal("unsteady: what fails twice has failed", failed.splitlines(), [
         "FAIL clients/twice: never", "     see build/check/clients-twice.log",
-        "11 passed, 1 failed, 0 skipped"], output)
+        "12 passed, 1 failed, 0 skipped"], output)
     with Tree() as tree:
         tree.script("tests/sim/once.sh", once % ("a", "a"))
         output = tree.run("make", "check")
-        report.equal("unsteady: not a simulation", output.last, "9 passed, 1 failed, 0 skipped")
+        report.equal("unsteady: not a simulation", output.last, "10 passed, 1 failed, 0 skipped")
         for i in range(6):
             tree.script(f"tests/clients/once{i}.sh", once % (i, i))
         output = tree.run("make", "check")
-    report.equal("unsteady: not where many fail", output.last, "11 passed, 6 failed, 0 skipped")
+    report.equal("unsteady: not where many fail", output.last, "12 passed, 6 failed, 0 skipped")
 
 
 def test_skips():
@@ -160,7 +160,7 @@ def test_skips():
         "  no reason given: 2 (clients/bare: all; unit/seventy_seven: all)"], output)
     report.expect("a file has all of their names",
                   "no sun: 6 (tidy/many: t1, t2, t3, t4, t5, t6)\n" in whole, whole)
-    report.equal("they are counted", output.last, "415 passed, 0 failed, 13 skipped", output)
+    report.equal("they are counted", output.last, "416 passed, 0 failed, 13 skipped", output)
 
 
 def test_progress_in_a_log():
@@ -187,14 +187,14 @@ echo "Get:1 somewhere one"; echo "Get:2 somewhere two"; echo "Unpacking one (1.0
             "installation": r"installing, \d+ s: of 3 packages 2 fetched, 1 unpacked, 0 ready: "
                             r"Unpacking one \(1\.0\) \.\.\.$",
             "build": r"build, \d+ s: .* " + first,
-            "a suite without results": r"clients/silent, \d+ s: no output yet \| 7 of 12 programs",
+            "a suite without results": r"clients/silent, \d+ s: no output yet \| 7 of 13 programs",
             "a suite's latest result": r"clients/some, \d+ s: results: 1, latest: "
-                                       r"ok - one bold \| 8 of 12 programs done",
-            "a unit test": r"unit/s/slow, \d+ s: 1\.\.1 \| 11 of 12"}.items():
+                                       r"ok - one bold \| 8 of 13 programs done",
+            "a unit test": r"unit/s/slow, \d+ s: 1\.\.1 \| 12 of 13"}.items():
         report.expect(f"in a log: {name}", re.search(r"^\.\.\. " + pattern, lines, re.M), output)
     report.expect("in a log: no carriage return, no escape",
                   "\r" not in output and "\x1b" not in output, repr(output))
-    report.equal("in a log: the count is last", output.last, "13 passed, 0 failed, 0 skipped")
+    report.equal("in a log: the count is last", output.last, "14 passed, 0 failed, 0 skipped")
     report.expect("the next run estimates what is left", re.search(
         r"^\.\.\. clients/silent, .* \| 1 of 3 programs done, about \d+ s left$", again, re.M),
         again)
@@ -227,7 +227,7 @@ def test_programs_beside_each_other():
         output = tree.run("make", "check", JOBS="2")
         late = tree.read("build/check/bare-quick.log")
     report.equal("two programs run beside each other", output.last,
-                 "12 passed, 0 failed, 0 skipped", output)
+                 "13 passed, 0 failed, 0 skipped", output)
     report.expect("the longest begin first", "begun-one\nbegun-two\n" in late, late)
 
 

@@ -318,11 +318,6 @@ static void received(struct node *node, const struct ibv_wc *wc)
 
 /* --- time --- */
 
-static bool works(const struct node *node)
-{
-	return node->nic && !node->dead;
-}
-
 static void poll(struct node *node)
 {
 	struct ibv_wc wc[4];
@@ -373,41 +368,7 @@ static void deaths_happen(void)
 		dying->dead = sim.fabric.dead[sim.dying] = true;
 }
 
-static uint64_t clocks_ns(void)
-{
-	uint64_t next = UINT64_MAX;
-
-	for (unsigned i = 0; i < sim.fabric.nics; i++) {
-		if (works(&sim.node[i]))
-			next = vb_min_u64(next, vb_nic_deadline_ns(sim.node[i].nic));
-	}
-	return next;
-}
-
-static void step(uint64_t *app_ns)
-{
-	uint64_t next = vb_min_u64(fabric_next_ns(&sim.fabric), clocks_ns());
-
-	if (next < *app_ns) {
-		sim.fabric.now_ns = vb_max_u64(sim.fabric.now_ns, next);
-		fabric_step(&sim.fabric);
-		for (unsigned i = 0; i < sim.fabric.nics; i++) {
-			if (works(&sim.node[i]) &&
-			    vb_nic_deadline_ns(sim.node[i].nic) <= sim.fabric.now_ns)
-				vb_nic_turn(sim.node[i].nic);
-		}
-		return;
-	}
-	sim.fabric.now_ns = *app_ns;
-	deaths_happen();
-	for (unsigned i = 0; i < sim.fabric.nics; i++) {
-		if (works(&sim.node[i]))
-			application(&sim.node[i]);
-	}
-	*app_ns += sim.calm ? 50000 : below(chance(5) ? 2000000 : 60000) + 1;
-}
-
-static bool finished(void)
+static bool are_done(void)
 {
 	for (unsigned s = 0; s < sim.senders; s++) {
 		const struct sender *sender = &sim.sender[s];
@@ -417,33 +378,10 @@ static bool finished(void)
 		if (sender->done < sender->posted || sender->done < sender->wanted)
 			return false;
 	}
-	return fabric_next_ns(&sim.fabric) == UINT64_MAX && clocks_ns() == UINT64_MAX;
+	return true;
 }
 
-static void run_until_finished(void)
-{
-	uint64_t app_ns = sim.fabric.now_ns, from_ns = app_ns;
-	unsigned steps = 0;
-
-	while (!finished()) {
-		step(&app_ns);
-		require(++steps < STEPS_MAX);
-		if (!sim.calm && sim.fabric.now_ns - from_ns > 100000000) {
-			sim.calm = true;
-			fabric_calm(&sim.fabric);
-		}
-		if (sim.fabric.now_ns - from_ns > CALM_NS_MAX)
-			failed("nothing goes on, although nothing is in the way");
-	}
-	for (unsigned n = 0; n < RECVS + 4; n++) {
-		for (unsigned i = 0; i < sim.fabric.nics; i++) {
-			if (!works(&sim.node[i]))
-				continue;
-			rings_turn(&sim.node[i]);
-			poll(&sim.node[i]);
-		}
-	}
-}
+static const struct turns turns = { deaths_happen, application, poll, are_done };
 
 /* --- the end --- */
 
@@ -497,7 +435,7 @@ static bool run(uint64_t seed, bool trace)
 		return false;
 	}
 	world_make();
-	run_until_finished();
+	turns_take(&turns, RECVS + 4);
 	for (unsigned s = 0; s < sim.senders; s++)
 		sender_check(&sim.sender[s]);
 	by_ring += sim.ring_frames;

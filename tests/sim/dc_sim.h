@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "fabric.h"
+#include "turns.h"
 #include "nic/control/qp.h"
 #include "nic/control/qp_modify.h"
 #include "nic/control/srq.h"

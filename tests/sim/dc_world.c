@@ -12,32 +12,6 @@
 struct area area[FABRIC_NICS_MAX];
 struct sim sim;
 
-/* --- what a NIC asks of its surroundings --- */
-
-static uint64_t host_now_ns(void *arg)
-{
-	return sim.fabric.now_ns;
-}
-
-static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
-{
-	return fabric_tx(&sim.fabric, ((struct node *)arg)->index, burst);
-}
-
-static unsigned host_burst_frames_max(void *arg)
-{
-	return sim.fabric.frames_max;
-}
-
-static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
-{
-	struct node *node = arg;
-
-	*slot = node->slot = (uint16_t)(3 + 41 * node->index);
-	*next_index = below(VB_INDICES);
-	return 0;
-}
-
 /* As the program that steers datagrams does (link/udp_socket.c). */
 static int steer(const struct fabric *fabric, unsigned first, const uint8_t *frame)
 {
@@ -93,10 +67,7 @@ static void node_make(unsigned index, bool ipv4)
 	struct vb_nic_host host = idle_host(node);
 	struct vb_gid_entry entry = pattern[ipv4];
 
-	host.clock.now_ns = host_now_ns;
-	host.wire.lease = host_lease;
-	host.wire.tx = host_tx;
-	host.wire.burst_frames_max = host_burst_frames_max;
+	turns_host(&host);
 	host.peers = &rings_host;
 	node->index = index;
 	entry.gid[15] = (uint8_t)(sim.one_host ? 1 : 1 + index);

@@ -4,8 +4,9 @@
 # One seed again, telling all: make sim SEED=n V=1. sim_narrow is the same with rings that hardly
 # anything fits into, and sim_xrc has the processes of an XRC domain and their deaths, over either
 # kind of rings. sim_dc has initiators and targets of DC; its narrow one, targets that know but
-# three. sim_cm has connection managers; its narrow one, room for three ids that nobody has. Another
-# order (docs/order.md) is tried with the first two.
+# three. sim_srd has QPs of SRD; its narrow one, such that know but few senders. sim_cm has
+# connection managers; its narrow one, room for three ids that nobody has. Another order
+# (docs/order.md) is tried with the first two.
 set -u
 sim=$VB_BUILD/tests/sim/sim
 narrow=$VB_BUILD/tests/sim/sim_narrow
@@ -41,6 +42,8 @@ try "xrc-narrow-rings" "$VB_BUILD/tests/sim/sim_xrc_narrow" --count $((count / 4
 try "dc" "$VB_BUILD/tests/sim/sim_dc" --count $((count / 2))
 try "cm" "$VB_BUILD/tests/sim/sim_cm" --count $((count / 2))
 try "cm-narrow" "$VB_BUILD/tests/sim/sim_cm_narrow" --count $((count / 8))
+try "srd" "$VB_BUILD/tests/sim/sim_srd" --count $((count / 4))
+try "srd-narrow" "$VB_BUILD/tests/sim/sim_srd_narrow" --count $((count / 16))
 try "dc-narrow" "$VB_BUILD/tests/sim/sim_dc_narrow" --count $((count / 8))
 [ -z "${VB_LONG:-}" ] || try "fresh-seeds" "$sim" --random 100000
 [ -z "${VB_LONG:-}" ] || try "fresh-seeds-narrow" "$narrow" --random 100000

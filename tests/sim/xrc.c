@@ -234,11 +234,6 @@ static void received(struct node *node, const struct ibv_wc *wc)
 
 /* --- time --- */
 
-static bool works(const struct node *node)
-{
-	return node->nic && !node->dead;
-}
-
 static void poll(struct node *node)
 {
 	struct ibv_wc wc[4];
@@ -288,42 +283,13 @@ static void deaths_happen(void)
 	}
 }
 
-static uint64_t clocks_ns(void)
+static void changes_happen(void)
 {
-	uint64_t next = UINT64_MAX;
-
-	for (unsigned i = 0; i < sim.fabric.nics; i++) {
-		if (works(&sim.node[i]))
-			next = vb_min_u64(next, vb_nic_deadline_ns(sim.node[i].nic));
-	}
-	return next;
-}
-
-static void step(uint64_t *app_ns)
-{
-	uint64_t next = vb_min_u64(fabric_next_ns(&sim.fabric), clocks_ns());
-
-	if (next < *app_ns) {
-		sim.fabric.now_ns = vb_max_u64(sim.fabric.now_ns, next);
-		fabric_step(&sim.fabric);
-		for (unsigned i = 0; i < sim.fabric.nics; i++) {
-			if (works(&sim.node[i]) &&
-			    vb_nic_deadline_ns(sim.node[i].nic) <= sim.fabric.now_ns)
-				vb_nic_turn(sim.node[i].nic);
-		}
-		return;
-	}
-	sim.fabric.now_ns = *app_ns;
 	deaths_happen();
 	paths_change();
-	for (unsigned i = 0; i < sim.fabric.nics; i++) {
-		if (works(&sim.node[i]))
-			application(&sim.node[i]);
-	}
-	*app_ns += sim.calm ? 50000 : below(chance(5) ? 2000000 : 60000) + 1;
 }
 
-static bool finished(void)
+static bool are_done(void)
 {
 	for (unsigned s = 0; s < sim.senders; s++) {
 		const struct sender *sender = &sim.sender[s];
@@ -332,33 +298,10 @@ static bool finished(void)
 		    (!sender->broken && sender->done < sender->wanted))
 			return false;
 	}
-	return fabric_next_ns(&sim.fabric) == UINT64_MAX && clocks_ns() == UINT64_MAX;
+	return true;
 }
 
-static void run_until_finished(void)
-{
-	uint64_t app_ns = sim.fabric.now_ns, from_ns = app_ns;
-	unsigned steps = 0;
-
-	while (!finished()) {
-		step(&app_ns);
-		require(++steps < STEPS_MAX);
-		if (!sim.calm && sim.fabric.now_ns - from_ns > 100000000) {
-			sim.calm = true;
-			fabric_calm(&sim.fabric);
-		}
-		if (sim.fabric.now_ns - from_ns > CALM_NS_MAX)
-			failed("nothing goes on, although nothing is in the way");
-	}
-	for (unsigned n = 0; n < SRQS * RECVS; n++) {
-		for (unsigned i = 0; i < sim.fabric.nics; i++) {
-			if (!works(&sim.node[i]))
-				continue;
-			rings_turn(&sim.node[i]);
-			poll(&sim.node[i]);
-		}
-	}
-}
+static const struct turns turns = { changes_happen, application, poll, are_done };
 
 /* --- the end --- */
 
@@ -433,7 +376,7 @@ static void last_reference_goes(void)
 		sim.sender[s].wanted++;
 		post(s);
 	}
-	run_until_finished();
+	turns_take(&turns, SRQS * RECVS);
 	for (unsigned s = 0; s < sim.senders; s++)
 		require(sim.sender[s].broken);
 }
@@ -450,7 +393,7 @@ static bool run(uint64_t seed, bool trace)
 		return false;
 	}
 	world_make();
-	run_until_finished();
+	turns_take(&turns, SRQS * RECVS);
 	for (unsigned r = 0; r < sim.receivers; r++) {
 		for (unsigned s = 0; s < sim.senders && !sim.node[r].dead; s++)
 			pair_check(r, s);

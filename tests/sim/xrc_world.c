@@ -17,30 +17,6 @@ struct sim sim;
 
 /* --- what a NIC asks of its surroundings --- */
 
-static uint64_t host_now_ns(void *arg)
-{
-	return sim.fabric.now_ns;
-}
-
-static int host_tx(void *arg, uint16_t src_slot, const struct vb_burst *burst)
-{
-	return fabric_tx(&sim.fabric, ((struct node *)arg)->index, burst);
-}
-
-static unsigned host_burst_frames_max(void *arg)
-{
-	return sim.fabric.frames_max;
-}
-
-static int host_lease(void *arg, uint16_t *slot, uint32_t *next_index)
-{
-	struct node *node = arg;
-
-	*slot = node->slot = (uint16_t)(3 + 41 * node->index);
-	*next_index = below(VB_INDICES);
-	return 0;
-}
-
 static struct vb_xrc_store *host_xrc_store(void *arg)
 {
 	return sim.store;
@@ -119,10 +95,7 @@ static void node_make(unsigned index, bool ipv4)
 	struct vb_nic_host host = idle_host(node);
 	struct vb_gid_entry entry[FABRIC_GIDS] = { pattern[ipv4], pattern[ipv4] };
 
-	host.clock.now_ns = host_now_ns;
-	host.wire.lease = host_lease;
-	host.wire.tx = host_tx;
-	host.wire.burst_frames_max = host_burst_frames_max;
+	turns_host(&host);
 	host.peers = &rings_host;
 	host.xrc = &store_host;
 	node->index = index;

@@ -25,30 +25,32 @@ COLUMNS, FILE_LINES, FUNCTION_LINES, TAB = 100, 800, 70, 8
 # Folder -> what it may include. `run` joins nic, link and hub; only abi stands above it.
 LAYERS = {
     "base": ["base"],
+    "topology": ["base", "topology"],
     "wire": ["base", "wire"],
     "cm": ["base", "wire", "cm"],
     "engine": ["base", "wire", "engine"],
     "eth": ["base", "wire", "eth"],
     "script": ["base", "wire", "script"],
     "explain": ["base", "wire", "explain"],
-    "nic": ["base", "wire", "eth", "engine", "nic"],
+    "nic": ["base", "topology", "wire", "eth", "engine", "nic"],
     "link": ["base", "link"],
     "capture": ["base", "link", "capture"],
     "hub": ["base", "hub"],
-    "tape": ["base", "wire", "eth", "engine", "nic", "tape"],
-    "run": ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub",
-            "tape", "run"],
-    "abi": ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub",
-            "tape", "run", "abi"],
+    "tape": ["base", "topology", "wire", "eth", "engine", "nic", "tape"],
+    "run": ["base", "topology", "wire", "cm", "eth", "script", "engine", "nic", "link",
+            "capture", "hub", "tape", "run"],
+    "abi": ["base", "topology", "wire", "cm", "eth", "script", "engine", "nic", "link",
+            "capture", "hub", "tape", "run", "abi"],
     "daemon": ["base", "wire", "cm", "link", "hub", "nic", "run", "daemon"],
-    "cli": ["base", "wire", "cm", "script", "link", "capture", "hub", "nic", "tape", "run",
-            "explain", "cli"],
+    "view": ["base", "topology", "hub", "nic", "run", "view"],
+    "cli": ["base", "topology", "wire", "cm", "script", "link", "capture", "hub", "nic", "tape",
+            "run", "view", "explain", "cli"],
 }
-LIBRARY = ["base", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture", "hub",
-           "tape", "run", "abi"]
+LIBRARY = ["base", "topology", "wire", "cm", "eth", "script", "engine", "nic", "link", "capture",
+           "hub", "tape", "run", "abi"]
 # <infiniband/verbs.h> is vocabulary there, and only abi may call it. The command is one more
 # program that uses the library.
-SPEAKS_VERBS = ["engine", "nic", "tape", "run", "abi", "cli"]
+SPEAKS_VERBS = ["engine", "nic", "tape", "run", "view", "abi", "cli"]
 
 BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|gets|tmpnam|mktemp)\s*\(")
 # The library lives in other people's processes.
@@ -59,7 +61,7 @@ UNFINISHED = re.compile(r"\b(FIXME|TODO|XXX|HACK)\b")
 # What the deterministic core may take from outside: memory, text composed in memory, CRC, and the
 # guard around copies from application memory. No clock, socket, file, environment, randomness,
 # thread or output.
-CORE = ["base", "wire", "cm", "eth", "script", "engine", "nic"]
+CORE = ["base", "topology", "wire", "cm", "eth", "script", "engine", "nic"]
 CORE_MAY_USE = {
     "memcpy", "memmove", "memset", "memcmp", "strlen", "strcmp", "strncmp", "strnlen", "qsort",
     "memchr", "strrchr", "inet_pton",

@@ -147,6 +147,11 @@ dv_test(flags_that_contradict_or_that_nobody_knows_are_refused)
 	dv.create_flags = MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE;
 	expect_refused(attr_of(IBV_QPT_UC), &dv, EINVAL);
 	expect_refused(attr_of(IBV_QPT_UD), &dv, EINVAL);
+	/* A permission of newer headers, MLX5DV_QP_CREATE_OOO_DP: to take receives in any order. */
+	dv.create_flags = 1 << 7;
+	expect_made(attr_of(IBV_QPT_RC), &dv);
+	expect_made(attr_of(IBV_QPT_UD), &dv);
+	expect_refused(attr_of(IBV_QPT_RAW_PACKET), &dv, EOPNOTSUPP);
 	/* These are about Ethernet frames. */
 	for (int i = 0; i < 3; i++) {
 		dv.create_flags = of_frames[i];
@@ -156,7 +161,7 @@ dv_test(flags_that_contradict_or_that_nobody_knows_are_refused)
 	/* Signatures, which the page did not have yet. */
 	dv.create_flags = MLX5DV_QP_CREATE_SIG_PIPELINING;
 	expect_refused(attr_of(IBV_QPT_RC), &dv, EOPNOTSUPP);
-	for (unsigned bit = 7; bit < 32; bit++) {
+	for (unsigned bit = 8; bit < 32; bit++) {
 		dv.create_flags = 1u << bit;
 		expect_refused(attr_of(IBV_QPT_RC), &dv, EINVAL);
 	}

@@ -241,7 +241,8 @@ vt_test(a_parent_domain_needs_its_parts)
 	assert_int_equal(try_domain(attr), EINVAL);
 	attr.pd = vt.pd;
 	assert_int_equal(try_domain(attr), 0);
-	for (unsigned bit = 2; bit < 32; bit++) {
+	/* Bit 2 is a permission of newer headers (reg_mr_ex_test.c). */
+	for (unsigned bit = 3; bit < 32; bit++) {
 		attr.comp_mask = 1u << bit;
 		assert_int_equal(try_domain(attr), EINVAL);
 	}
@@ -480,7 +481,9 @@ vt_test(the_extended_query_is_true)
 	assert_int_equal(attr.max_wq_type_rq > 0, raw > 0);
 	assert_int_equal(attr.raw_packet_caps, raw ? 15 : 0);
 	assert_int_equal(attr.pci_atomic_caps.fetch_add, 0); /* there is no PCI */
-	assert_int_equal(attr.xrc_odp_caps, attr.odp_caps.per_transport_caps.rc_odp_caps);
+	/* RC has FLUSH and atomic writes as well. */
+	assert_int_equal(attr.xrc_odp_caps,
+			 attr.odp_caps.per_transport_caps.rc_odp_caps & ~(1u << 6 | 1u << 7));
 }
 
 /* ibv_query_port(3): "the applications must create all AH with GRH configured" */

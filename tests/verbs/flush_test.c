@@ -100,6 +100,18 @@ scene_test(what_was_written_is_there)
 	}
 }
 
+/* IBV_ODP_SUPPORT_FLUSH */
+vt_test(paged_memory_is_flushed_too)
+{
+	struct scene s;
+
+	scene_open_as(&s, ACCESS_FLUSH_GLOBAL | IBV_ACCESS_ON_DEMAND, ACCESS_FLUSH_GLOBAL,
+		      VT_RD_ATOMIC);
+	flush(&s, there(&s, 0), 8, GLOBAL, RANGE, IBV_WC_SUCCESS);
+	flush(&s, there(&s, 0), 0, GLOBAL, REGION, IBV_WC_SUCCESS);
+	vt_pair_close(&s.p);
+}
+
 /* A range is checked, to the octet; for the whole region neither address nor length matter. */
 vt_test(ranges_and_regions)
 {

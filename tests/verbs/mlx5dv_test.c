@@ -7,6 +7,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,13 +67,20 @@ vt_test(only_what_is_asked_for_is_written)
 				0xa5));
 }
 
-/* Newer headers ask how many READs and atomics DC has on the way; ours may have these fields. */
-vt_test(newer_headers_ask_what_dc_can)
+/*
+ * Newer headers ask how many READs and atomics DC has on the way, and how many receive requests may
+ * complete in any order; ours may have these fields.
+ */
+vt_test(newer_headers_ask_for_more)
 {
 	struct {
 		char older[offsetof(struct mlx5dv_context, crypto_caps) +
 			   sizeof(struct mlx5dv_crypto_caps)] __attribute__((aligned(8)));
 		uint64_t max_dc_rd_atom, max_dc_init_rd_atom;
+		uint32_t reg_c0[2];
+		struct {
+			uint32_t max_rc, max_xrc, max_dct, max_ud, max_uc;
+		} ooo_recv_wrs;
 		char end[512];
 	} all;
 	struct mlx5dv_context *attrs = (struct mlx5dv_context *)&all;
@@ -80,9 +88,13 @@ vt_test(newer_headers_ask_what_dc_can)
 	memset(&all, 0xa5, sizeof(all));
 	attrs->comp_mask = 1ull << 14 | 1ull << 15 | 1ull << 16;
 	assert_int_equal(mlx5dv_query_device(vt.ctx, attrs), 0);
-	assert_int_equal(attrs->comp_mask, 1ull << 14);
+	assert_int_equal(attrs->comp_mask, 1ull << 14 | 1ull << 16);
 	assert_int_equal(all.max_dc_rd_atom, 16); /* more fill the queues of programs made for it */
 	assert_int_equal(all.max_dc_init_rd_atom, 16);
+	assert_int_equal(all.ooo_recv_wrs.max_rc, vt_device().max_qp_wr);
+	assert_int_equal(all.ooo_recv_wrs.max_xrc, vt_device().max_srq_wr);
+	assert_int_equal(all.ooo_recv_wrs.max_ud, vt_device().max_qp_wr);
+	assert_int_equal(all.ooo_recv_wrs.max_uc, vt_device().max_qp_wr);
 	assert_true(vt_is_octet((uint8_t *)all.end, sizeof(all.end), 0xa5));
 	attrs->comp_mask = 0;
 	all.max_dc_rd_atom = 77;
@@ -353,4 +365,33 @@ vt_test(only_a_connection_that_is_up_has_a_port)
 		assert_int_equal(mlx5dv_modify_qp_udp_sport(p.a.qp, 55557), EOPNOTSUPP);
 		vt_pair_close(&p);
 	}
+}
+
+/* Of rdma-core 54 to 65: the functions are there, with or without a header that has them. */
+struct mlx5dv_export_sizes;
+struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+				    uint64_t iova, int fd, int access, int mlx5_access);
+void _mlx5dv_get_export_sizes(struct mlx5dv_export_sizes *sizes, size_t sizes_len);
+
+/* mlx5dv_reg_dmabuf_mr(3): "it follows the functionality of ibv_reg_dmabuf_mr()" */
+vt_test(a_descriptors_memory_is_registered_without_a_bus)
+{
+	int fd = memfd_create("region", MFD_CLOEXEC);
+	struct ibv_mr *mr;
+
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	mr = vt_made(mlx5dv_reg_dmabuf_mr(vt.pd, 0, 4096, 0, fd, IBV_ACCESS_LOCAL_WRITE, 0));
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	vt_refused(EOPNOTSUPP, mlx5dv_reg_dmabuf_mr(vt.pd, 0, 4096, 0, fd, 0, 1));
+	vt_refused(EBADF, mlx5dv_reg_dmabuf_mr(vt.pd, 0, 4096, 0, -1, 0, 0));
+	close(fd);
+}
+
+/* mlx5dv_get_export_sizes(3): of what cannot be exported, nothing has to be kept. */
+vt_test(nothing_is_exported)
+{
+	uint32_t sizes[4] = { 1, 2, 3, 4 };
+
+	_mlx5dv_get_export_sizes((struct mlx5dv_export_sizes *)sizes, sizeof(sizes));
+	assert_true(vt_is_octet((uint8_t *)sizes, sizeof(sizes), 0));
 }

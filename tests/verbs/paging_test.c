@@ -60,7 +60,8 @@ vt_test(the_device_says_what_it_can)
 	struct ibv_device_attr_ex attr = vt_device_ex();
 
 	assert_int_equal(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
-	assert_int_equal(attr.odp_caps.per_transport_caps.rc_odp_caps, all);
+	/* and IBV_ODP_SUPPORT_FLUSH, IBV_ODP_SUPPORT_ATOMIC_WRITE of newer headers */
+	assert_int_equal(attr.odp_caps.per_transport_caps.rc_odp_caps, all | 1 << 6 | 1 << 7);
 	assert_int_equal(attr.odp_caps.per_transport_caps.uc_odp_caps,
 			 both | IBV_ODP_SUPPORT_WRITE);
 	assert_int_equal(attr.odp_caps.per_transport_caps.ud_odp_caps,
@@ -90,6 +91,7 @@ vt_test(it_can_what_it_says)
 		if (type == IBV_QPT_RC) {
 			vt_do(IBV_WR_RDMA_READ, &p.a, &p.b, 500000, IBV_WC_SUCCESS);
 			vt_do(IBV_WR_ATOMIC_FETCH_AND_ADD, &p.a, &p.b, 8, IBV_WC_SUCCESS);
+			vt_do(IBV_WR_ATOMIC_WRITE, &p.a, &p.b, 8, IBV_WC_SUCCESS);
 		}
 		if (type != IBV_QPT_UD) {
 			vt_wr(&w, IBV_WR_RDMA_WRITE_WITH_IMM, &p.a, &p.b, 500000);

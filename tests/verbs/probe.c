@@ -43,7 +43,7 @@ int main(void)
 {
 	static const struct probe *const parts[] = { probe_device, probe_memory, probe_queues,
 						     probe_qps, probe_requests, probe_frames,
-						     probe_later };
+						     probe_later, probe_newer };
 	void *state = NULL;
 
 	if (!netns_enter()) {

@@ -25,7 +25,7 @@ struct probe {
 
 /* One for each part of the header; each ends with a name of NULL. */
 extern const struct probe probe_device[], probe_memory[], probe_queues[], probe_qps[],
-	probe_requests[], probe_frames[], probe_later[];
+	probe_requests[], probe_frames[], probe_later[], probe_newer[];
 
 /* What a function says that returns an object, a count, or a number with errno. */
 static inline int probe_made(const void *object)

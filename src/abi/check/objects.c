@@ -47,6 +47,9 @@ const char *vb_check_kind(enum vb_known_kind kind)
 		[VB_KNOWN_TABLE] = "indirection table",
 		[VB_KNOWN_FLOW] = "flow rule",
 		[VB_KNOWN_COUNTERS] = "counters",
+		[VB_KNOWN_DMAH] = "DMA handle",
+		[VB_KNOWN_BUF] = "buffer",
+		[VB_KNOWN_COMP_CNTR] = "completion counter",
 	};
 
 	return names[kind];

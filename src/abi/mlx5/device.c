@@ -18,7 +18,9 @@
  */
 bool mlx5dv_is_supported(struct ibv_device *device)
 {
-	return device == vb_abi_device();
+	unsigned row;
+
+	return vb_abi_device_row(device, &row);
 }
 
 struct ibv_context *mlx5dv_open_device(struct ibv_device *device, struct mlx5dv_context_attr *attr)
@@ -59,15 +61,21 @@ static const struct field {
 
 /*
  * What follows crypto_caps in newer headers (rdma-core 50 on), and is missing in older ones: how
- * many READs and atomics a DC QP answers, and starts, at a time.
+ * many READs and atomics a DC QP answers, and starts, at a time; and from 56 on how many receive
+ * requests a QP with MLX5DV_QP_CREATE_OOO_DP may have.
  */
 #define MASK_MAX_DC_RD_ATOM (1ull << 14) /* MLX5DV_CONTEXT_MASK_MAX_DC_RD_ATOM */
+#define MASK_OOO_RECV_WRS (1ull << 16)	 /* MLX5DV_CONTEXT_MASK_OOO_RECV_WRS */
 /* ConnectX's figure, not VB_RD_ATOMIC_MAX: pyverbs posts that many at once and has no more room. */
 enum { DC_RD_ATOMIC = 16 };
 struct newer_context {
 	_Alignas(uint64_t) char older[offsetof(struct mlx5dv_context, crypto_caps) +
 				      sizeof(struct mlx5dv_crypto_caps)];
 	uint64_t max_dc_rd_atom, max_dc_init_rd_atom;
+	struct mlx5dv_reg reg_c0;
+	struct newer_ooo_caps {
+		uint32_t rc, xrc, dct, ud, uc;
+	} ooo; /* struct mlx5dv_ooo_recv_wrs_caps */
 };
 
 static void rd_atomic_say(struct mlx5dv_context *attrs)
@@ -76,6 +84,20 @@ static void rd_atomic_say(struct mlx5dv_context *attrs)
 
 	newer->max_dc_rd_atom = newer->max_dc_init_rd_atom = DC_RD_ATOMIC;
 	attrs->comp_mask |= MASK_MAX_DC_RD_ATOM;
+}
+
+static void ooo_say(struct mlx5dv_context *attrs, bool dc)
+{
+	struct newer_context *newer = (struct newer_context *)attrs;
+
+	newer->ooo = (struct newer_ooo_caps){
+		.rc = VB_QP_WR_MAX,
+		.xrc = VB_SRQ_WR_MAX,
+		.dct = dc ? VB_SRQ_WR_MAX : 0,
+		.ud = VB_QP_WR_MAX,
+		.uc = VB_QP_WR_MAX,
+	};
+	attrs->comp_mask |= MASK_OOO_RECV_WRS;
 }
 
 /*
@@ -119,6 +141,8 @@ int mlx5dv_query_device(struct ibv_context *context, struct mlx5dv_context *attr
 	}
 	if (caps.dc && (asked & MASK_MAX_DC_RD_ATOM))
 		rd_atomic_say(attrs);
+	if (asked & MASK_OOO_RECV_WRS)
+		ooo_say(attrs, caps.dc);
 	return 0;
 }
 
@@ -135,6 +159,30 @@ int _mlx5dv_query_port(struct ibv_context *context, uint32_t port_num, struct ml
 		return EINVAL;
 	memset(info, 0, info_len);
 	return 0;
+}
+
+/* From rdma-core 54: a dma-buf region; mlx5_access asks for another PCI function to access it. */
+struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+				    uint64_t iova, int fd, int access, int mlx5_access);
+
+struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+				    uint64_t iova, int fd, int access, int mlx5_access)
+{
+	if (mlx5_access) {
+		vb_abi_result(vb_refuse(EOPNOTSUPP, "mlx5_access is 0x%x; there is no bus",
+					(unsigned)mlx5_access));
+		return NULL;
+	}
+	return ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
+}
+
+/* From rdma-core 65: of the objects that can be exported there are none, so nothing is needed. */
+struct mlx5dv_export_sizes;
+void _mlx5dv_get_export_sizes(struct mlx5dv_export_sizes *sizes, size_t sizes_len);
+
+void _mlx5dv_get_export_sizes(struct mlx5dv_export_sizes *sizes, size_t sizes_len)
+{
+	memset(sizes, 0, sizes_len);
 }
 
 /* From rdma-core 54: the PCI function for dma-buf regions. This device has no bus. */

@@ -14,6 +14,9 @@ struct flag {
 	uint32_t ours;
 };
 
+/* MLX5DV_QP_CREATE_OOO_DP of rdma-core 56 and later. */
+#define CREATE_OOO_DP (1u << 7)
+
 static const struct flag create_flags[] = {
 	{ MLX5DV_QP_CREATE_TUNNEL_OFFLOADS, VB_QP_TUNNEL_OFFLOADS },
 	{ MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC, VB_QP_LOOPBACK_UC },
@@ -21,6 +24,7 @@ static const struct flag create_flags[] = {
 	{ MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE, VB_QP_SCATTER_TO_CQE_OFF },
 	{ MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE, VB_QP_SCATTER_TO_CQE_ON },
 	{ MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE, VB_QP_PACKET_CREDITS },
+	{ CREATE_OOO_DP, VB_QP_OOO_DP },
 	/* This concerns signatures, which we do not support. */
 	{ MLX5DV_QP_CREATE_SIG_PIPELINING, 0 },
 };

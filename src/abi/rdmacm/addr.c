@@ -195,6 +195,8 @@ static int source_check(struct vb_cma_id *id, const struct sockaddr *addr)
 static int bind_to(struct vb_cma_id *id, const struct sockaddr *addr)
 {
 	struct rdma_addr *to = &id->pub.route.addr;
+	uint8_t gid[VB_GID_BYTES];
+	uint32_t scope;
 	int rc;
 
 	if (id->state != VB_CMA_IDLE)
@@ -213,8 +215,10 @@ static int bind_to(struct vb_cma_id *id, const struct sockaddr *addr)
 		return rc;
 	}
 	/* Who has an address of ours is at the device; loopback is everybody's. */
-	if (!vb_cma_is_any(addr) && !is_loopback(addr))
-		vb_cma_attach(id);
+	if (!vb_cma_is_any(addr) && !is_loopback(addr)) {
+		vb_cma_gid_of(addr, gid, &scope);
+		vb_cma_attach(id, gid);
+	}
 	id->state = VB_CMA_BOUND;
 	return 0;
 }
@@ -366,7 +370,7 @@ static int resolve(struct vb_cma_id *id, const struct sockaddr *src, const struc
 		event->pub.event = RDMA_CM_EVENT_ADDR_ERROR;
 		event->pub.status = -rc;
 	} else {
-		vb_cma_attach(id);
+		vb_cma_attach(id, id->path.src);
 		id->state = VB_CMA_ADDR_RESOLVED;
 	}
 	vb_cma_event_queue(event);

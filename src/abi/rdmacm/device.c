@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/* The device, which the library opens for its own use, and for whoever asks for the list. */
+/* The devices, which the library opens for its own use, and for whoever asks for the list. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,53 +12,101 @@
 #include "abi/rdmacm/heard.h"
 #include "abi/rdmacm/id.h"
 #include "abi/verbs/abi.h"
+#include "nic/control/nic.h"
 #include "run/cm.h"
+#include "run/device.h"
 
 /* What a REQ has room for; one more means as many as there are. */
 enum { DEPTH_MAX = RDMA_MAX_RESP_RES - 1 };
 
 static struct vb_cm *cm; /* locked */
 
+/* A device as ids are at it, by its row. */
+struct home {
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;	/* of ids that bring none */
+	struct ibv_xrcd *xrcd;	/* the same; NULL: not yet */
+};
+
 static struct {
 	pthread_mutex_t mutex;
-	struct ibv_context *verbs;
-	struct ibv_pd *pd; /* of ids that bring none */
+	struct home home[VB_TOPOLOGY_DEVICES_MAX];
+	unsigned count;
+	struct vb_device *run; /* with the connection manager: it has all addresses */
 	uint8_t depth_max, ack_delay;
-	struct ibv_xrcd *xrcd; /* of ids that bring none; NULL: not yet */
 } device = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static int home_open(struct home *home, struct ibv_device *which)
+{
+	int rc;
+
+	*home = (struct home){ .verbs = ibv_open_device(which) };
+	if (!home->verbs)
+		return errno ? errno : ENODEV;
+	home->pd = ibv_alloc_pd(home->verbs);
+	if (!home->pd) {
+		rc = errno;
+		ibv_close_device(home->verbs);
+		return rc;
+	}
+	vb_check_is_ours(home->verbs);
+	vb_check_is_ours(home->pd);
+	return 0;
+}
+
+static void homes_close(struct home *home, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		ibv_dealloc_pd(home[i].pd);
+		ibv_close_device(home[i].verbs);
+	}
+}
+
+/* What no device may exceed, since an id may come to any. */
+static void bounds_find(unsigned count)
+{
+	struct ibv_device_attr attr;
+
+	device.depth_max = DEPTH_MAX;
+	for (unsigned i = 0; i < count; i++) {
+		ibv_query_device(device.home[i].verbs, &attr);
+		if (attr.max_qp_rd_atom < device.depth_max)
+			device.depth_max = (uint8_t)attr.max_qp_rd_atom;
+		device.ack_delay = attr.local_ca_ack_delay;
+	}
+}
 
 static int device_open(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *verbs = list && list[0] ? ibv_open_device(list[0]) : NULL;
-	struct ibv_device_attr attr;
-	int rc = verbs ? 0 : errno ? errno : ENODEV;
+	int count = 0, rc;
+	unsigned opened = 0;
+	struct ibv_device **list = ibv_get_device_list(&count);
 
+	rc = list && count ? 0 : ENODEV;
+	while (!rc && opened < (unsigned)count) {
+		rc = home_open(&device.home[opened], list[opened]);
+		opened += !rc;
+	}
 	ibv_free_device_list(list);
-	if (rc)
-		return rc;
-	device.pd = ibv_alloc_pd(verbs);
-	if (!device.pd) {
-		rc = errno;
-		ibv_close_device(verbs);
+	/* A single device has all addresses itself. */
+	if (!rc && count > 1)
+		rc = vb_device_open(VB_DEVICE_WHOLE, &device.run);
+	else if (!rc)
+		device.run = vb_device_of(device.home[0].verbs);
+	if (rc) {
+		homes_close(device.home, opened);
 		return rc;
 	}
-	vb_check_is_ours(verbs);
-	vb_check_is_ours(device.pd);
-	vb_cm_begin(vb_device_of(verbs), &vb_cma_user);
-	ibv_query_device(verbs, &attr);
-	device.depth_max = (uint8_t)(attr.max_qp_rd_atom < DEPTH_MAX ? attr.max_qp_rd_atom
-								     : DEPTH_MAX);
-	device.ack_delay = attr.local_ca_ack_delay;
-	device.verbs = verbs;
-	device.xrcd = NULL;
+	vb_cm_begin(device.run, &vb_cma_user);
+	bounds_find(opened);
+	device.count = opened;
 	return 0;
 }
 
 /* The child of a fork has none of its parent's. */
 static bool is_gone(void)
 {
-	return device.verbs && vb_abi_is_gone(device.verbs);
+	return device.count && vb_device_is_gone(device.run);
 }
 
 int vb_cma_device(struct ibv_context **verbs)
@@ -66,10 +114,12 @@ int vb_cma_device(struct ibv_context **verbs)
 	int rc = 0;
 
 	pthread_mutex_lock(&device.mutex);
-	if (!device.verbs || is_gone())
+	if (!device.count || is_gone()) {
+		device.count = 0;
 		rc = device_open();
+	}
 	if (verbs)
-		*verbs = rc ? NULL : device.verbs;
+		*verbs = rc ? NULL : device.home[0].verbs;
 	pthread_mutex_unlock(&device.mutex);
 	return rc;
 }
@@ -86,12 +136,12 @@ uint8_t vb_cma_ack_delay(void)
 
 struct vb_device *vb_cma_run(void)
 {
-	return vb_device_of(device.verbs);
+	return device.run;
 }
 
 bool vb_cma_is_gone(void)
 {
-	return !device.verbs || is_gone();
+	return !device.count || is_gone();
 }
 
 void vb_cma_lock(void)
@@ -109,35 +159,56 @@ void vb_cma_unlock(void)
 	vb_cm_unlock(vb_cma_run());
 }
 
-void vb_cma_attach(struct vb_cma_id *id)
+void vb_cma_attach(struct vb_cma_id *id, const uint8_t gid[VB_GID_BYTES])
 {
-	id->pub.verbs = device.verbs;
+	const struct home *home = &device.home[0];
+
+	for (unsigned i = 0; i < device.count && device.count > 1; i++) {
+		if (vb_nic_gid_find(vb_abi_nic(device.home[i].verbs), gid) < VB_GIDS_MAX)
+			home = &device.home[i];
+	}
+	id->pub.verbs = home->verbs;
 	id->pub.port_num = 1;
 	if (!id->pub.pd)
-		id->pub.pd = device.pd;
+		id->pub.pd = home->pd;
 }
 
-struct ibv_xrcd *vb_cma_xrcd(void)
+/* The place of a context among the homes; the first if it is the application's own. */
+static struct home *home_of(const struct ibv_context *verbs)
+{
+	for (unsigned i = 0; i < device.count; i++) {
+		if (device.home[i].verbs == verbs)
+			return &device.home[i];
+	}
+	return &device.home[0];
+}
+
+struct ibv_xrcd *vb_cma_xrcd(const struct ibv_context *verbs)
 {
 	struct ibv_xrcd_init_attr attr = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
 		.fd = -1,
 		.oflags = O_CREAT,
 	};
+	struct home *home = home_of(verbs);
 
 	pthread_mutex_lock(&device.mutex);
-	if (!device.xrcd)
-		device.xrcd = ibv_open_xrcd(device.verbs, &attr);
-	vb_check_is_ours(device.xrcd);
+	if (!home->xrcd)
+		home->xrcd = ibv_open_xrcd(home->verbs, &attr);
+	vb_check_is_ours(home->xrcd);
 	pthread_mutex_unlock(&device.mutex);
-	return device.xrcd;
+	return home->xrcd;
 }
 
 int vb_cma_gid_index(const uint8_t gid[VB_GID_BYTES])
 {
-	unsigned index = vb_cm_gid_index(vb_cma_run(), gid);
+	for (unsigned i = 0; i < device.count; i++) {
+		unsigned index = vb_cm_gid_index(vb_device_of(device.home[i].verbs), gid);
 
-	return index < VB_GIDS_MAX ? (int)index : -1;
+		if (index < VB_GIDS_MAX)
+			return (int)index;
+	}
+	return -1;
 }
 
 int vb_cma_result(int rc)
@@ -150,17 +221,17 @@ int vb_cma_result(int rc)
 
 struct ibv_context **rdma_get_devices(int *num_devices)
 {
-	struct ibv_context **list, *verbs;
-	int rc = vb_cma_device(&verbs);
+	int rc = vb_cma_device(NULL);
+	struct ibv_context **list = rc ? NULL : calloc(device.count + 1u, sizeof(*list));
 
 	if (num_devices)
-		*num_devices = rc ? 0 : 1;
-	list = rc ? NULL : calloc(2, sizeof(*list));
+		*num_devices = list ? (int)device.count : 0;
 	if (!list) {
 		errno = rc ? rc : ENOMEM;
 		return NULL;
 	}
-	list[0] = verbs;
+	for (unsigned i = 0; i < device.count; i++)
+		list[i] = device.home[i].verbs;
 	return list;
 }
 

@@ -202,8 +202,8 @@ static void request(struct vb_cma_id *listener, struct vb_cm_id *cm,
 	id->passive = true;
 	id->state = VB_CMA_CONNECTING;
 	id->options.tos = listener->options.tos;
-	vb_cma_attach(id);
 	addresses_set(id, listener, news->path, news->msg);
+	vb_cma_attach(id, id->path.src);
 	id->pub.route.num_paths = 0;
 	if (!ud) {
 		req_read(id, event, news->msg);

@@ -55,7 +55,7 @@ void vb_cma_ids_fail(void)
 
 	LIST_FOREACH(id, &ids, link) {
 		/* In a forked child those of its parent are listed as well. */
-		if (id->pub.verbs && vb_device_of(id->pub.verbs) == vb_cma_run())
+		if (id->pub.verbs && !vb_abi_is_gone(id->pub.verbs))
 			vb_cma_tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	}
 }

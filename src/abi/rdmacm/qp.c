@@ -223,7 +223,7 @@ static int home_set(const struct vb_cma_id *id, struct ibv_qp_init_attr_ex *attr
 	if (attr->qp_type == IBV_QPT_XRC_RECV) {
 		attr->comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_PD;
 		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)
-			attr->xrcd = vb_cma_xrcd();
+			attr->xrcd = vb_cma_xrcd(id->pub.verbs);
 		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
 		return attr->xrcd ? 0 : errno;
 	}
@@ -358,7 +358,7 @@ static int srq_make(struct vb_cma_id *id, struct ibv_srq_init_attr_ex *attr)
 		return EINVAL;
 	if (xrc && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd)) {
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
-		attr->xrcd = vb_cma_xrcd();
+		attr->xrcd = vb_cma_xrcd(pub->verbs);
 		rc = attr->xrcd ? 0 : errno;
 	}
 	if (!rc && xrc && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)) {

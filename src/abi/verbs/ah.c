@@ -23,6 +23,9 @@ static const char *gid_fault(struct vb_nic *nic, const struct ibv_ah_attr *attr)
 		       "needs one";
 	if (vb_nic_gid_get(nic, attr->grh.sgid_index, &entry) || !entry.mtu_bytes)
 		return "this side has no GID of that index (ah_attr.grh.sgid_index)";
+	if (entry.v1)
+		return "this side's GID of that index (ah_attr.grh.sgid_index) is one of RoCE v1, "
+		       "which is not spoken: the next index is mostly the same address in RoCE v2";
 	if (!memcmp(attr->grh.dgid.raw, zero, sizeof(zero)))
 		return "the other side's GID is zero (ah_attr.grh.dgid)";
 	if (vb_gid_is_ipv4(entry.gid) != vb_gid_is_ipv4(attr->grh.dgid.raw))

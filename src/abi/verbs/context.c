@@ -19,6 +19,7 @@
 #include "abi/trace/measured.h"
 #include "abi/trace/traced.h"
 #include "base/failure.h"
+#include "nic/control/efa.h"
 #include "nic/data/qp_error.h"
 #include "nic/mem/import.h"
 #include "nic/queue/shuffle.h"
@@ -88,6 +89,27 @@ static int poll_cq_disorder(struct ibv_cq *ibv, int num_entries, struct ibv_wc *
 	return got;
 }
 
+/* What EFA does not have, its programs do not find. */
+static void leave_out(struct verbs_context *verbs)
+{
+	verbs->query_rt_values = NULL;
+	verbs->modify_cq = NULL;
+	verbs->create_counters = NULL;
+	verbs->ibv_create_flow = NULL;
+	verbs->modify_qp_rate_limit = NULL;
+	verbs->create_srq_ex = NULL;
+	verbs->alloc_dm = NULL;
+	verbs->reg_dm_mr = NULL;
+	verbs->alloc_null_mr = NULL;
+	verbs->advise_mr = NULL;
+	verbs->open_xrcd = NULL;
+	verbs->open_qp = NULL;
+	verbs->create_wq = NULL;
+	verbs->create_rwq_ind_table = NULL;
+	verbs->context.ops.alloc_mw = NULL;
+	verbs->context.ops.bind_mw = NULL;
+}
+
 static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 {
 	struct verbs_context *verbs = &ctx->ibv;
@@ -136,6 +158,8 @@ static void fill_in(struct vb_ctx *ctx, struct ibv_device *device, int cmd_fd)
 		context->ops.poll_cq = poll_cq_disorder;
 	if (vb_tape_is_on())
 		vb_taped_ops_set(&context->ops);
+	if (vb_nic_is_efa(ctx->nic))
+		leave_out(verbs);
 	ctx->plain.post_send = context->ops.post_send;
 	ctx->plain.poll_cq = context->ops.poll_cq;
 	ctx->measure = vb_measure;
@@ -179,7 +203,7 @@ int vb_abi_context_make(struct vb_device *dev, int cmd_fd, struct vb_ctx **out)
 		close(async_fd);
 		return rc;
 	}
-	fill_in(ctx, vb_abi_device(), cmd_fd);
+	fill_in(ctx, vb_abi_device_at(dev->said.row), cmd_fd);
 	*out = ctx;
 	return 0;
 }
@@ -189,15 +213,16 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	char reason[VB_LOG_LINE_BYTES] = "";
 	struct vb_ctx *ctx = NULL;
 	struct vb_device *dev;
+	unsigned row;
 	int rc;
 
-	if (device != vb_abi_device()) {
+	if (!vb_abi_device_row(device, &row)) {
 		errno = ENODEV;
 		return NULL;
 	}
 	vb_check_open();
 	vb_log_keep(reason);
-	rc = vb_device_open(&dev);
+	rc = vb_device_open(row, &dev);
 	vb_log_keep(NULL);
 	if (rc == 0) {
 		/* A failed device stays failed until every context of it is closed. */

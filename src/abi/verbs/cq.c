@@ -64,7 +64,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 			 &cq->events.async);
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
-	free(cq->abi);
+	vb_abi_cq_ex_free(cq);
 	vb_taped_cq_free(cq);
 	return vb_abi_ended(context, 0);
 }

@@ -23,6 +23,7 @@ struct cursor {
 	vb_lock lock; /* from a successful start_poll to end_poll, unless one thread polls alone */
 	struct vb_cqe cqe;
 	struct vb_cq_stamp stamp;
+	void *dv;
 };
 
 static struct cursor *cursor_of(struct ibv_cq_ex *cq)
@@ -264,6 +265,27 @@ static void read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)
 		info->tag = cqe->tm_tag;
 		info->priv = cqe->tm_priv;
 	}
+}
+
+const struct vb_cqe *vb_abi_cq_ex_current(struct ibv_cq_ex *cq)
+{
+	return &cursor_of(cq)->cqe;
+}
+
+void vb_abi_cq_ex_dv_set(struct ibv_cq_ex *cq, void *dv)
+{
+	cursor_of(cq)->dv = dv;
+}
+
+void *vb_abi_cq_ex_dv(struct ibv_cq_ex *cq)
+{
+	return cursor_of(cq)->dv;
+}
+
+void vb_abi_cq_ex_free(struct vb_cq *cq)
+{
+	free(cursor_of(&cq->ibv.cq_ex)->dv);
+	free(cq->abi);
 }
 
 /* Fields not asked for at creation may not be read: their readers stay NULL, as a trap. */

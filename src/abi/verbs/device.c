@@ -2,6 +2,7 @@
 /* The device list, and properties known without opening a device. */
 #include "abi/verbs/device.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "abi/verbs/abi.h"
 #include "run/address/guid.h"
+#include "run/process/topology.h"
 
 /*
  * Direct-verbs libraries take the pointer for the first part of rdma-core's own, larger structure,
@@ -19,37 +21,82 @@ struct device_in_process {
 	uint8_t behind[1024];
 };
 
-/*
- * Nothing exists at these paths (unless `verbatim run` provides it), as programs that look there
- * see.
- */
-static struct device_in_process device = {
-	.ibv = {
-		.node_type = IBV_NODE_CA,
-		.transport_type = IBV_TRANSPORT_IB,
-		.name = "verbatim0",
-		.dev_name = "uverbs0",
-		.dev_path = "/sys/class/infiniband_verbs/uverbs0",
-		.ibdev_path = "/sys/class/infiniband/verbatim0",
-	},
-};
+static struct device_in_process devices[VB_TOPOLOGY_DEVICES_MAX];
+static unsigned device_count;
 
-struct ibv_device *vb_abi_device(void)
+/* What is known without opening it. A persona that cannot be read is reported by who opens. */
+static void device_fill(struct ibv_device *device, const struct vb_topology_device *said,
+			const struct vb_env *env)
 {
-	return &device.ibv;
+	char why[VB_TOPOLOGY_FILE_WHY_BYTES];
+	struct vb_persona persona;
+
+	device->node_type = IBV_NODE_CA;
+	device->transport_type = IBV_TRANSPORT_IB;
+	if (vb_persona_read(&persona, said, env, why) == 0) {
+		device->node_type = persona.node_type;
+		device->transport_type = persona.transport_type;
+	}
+	/* Nothing exists at these paths unless `verbatim run` shows a view. */
+	snprintf(device->name, sizeof(device->name), "%s", said->name);
+	snprintf(device->dev_name, sizeof(device->dev_name), "uverbs%u", said->uverbs);
+	snprintf(device->dev_path, sizeof(device->dev_path),
+		 "/sys/class/infiniband_verbs/uverbs%u", said->uverbs);
+	snprintf(device->ibdev_path, sizeof(device->ibdev_path), "/sys/class/infiniband/%s",
+		 said->name);
+}
+
+static void devices_fill(void)
+{
+	const struct vb_topology *topology = vb_topology_here();
+	char why[VB_ENV_WHY_BYTES];
+	struct vb_env env;
+
+	if (vb_env_read(&env, vb_env_here(), why) != 0)
+		env = (struct vb_env){ .seeded = false };
+	for (unsigned i = 0; topology && i < topology->count; i++)
+		device_fill(&devices[i].ibv, &topology->device[i], &env);
+	device_count = topology ? topology->count : 0;
+}
+
+/* How many there are. They are found out once, so that their pointers stay. */
+static unsigned count_get(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, devices_fill);
+	return device_count;
+}
+
+struct ibv_device *vb_abi_device_at(unsigned row)
+{
+	return row < count_get() ? &devices[row].ibv : NULL;
+}
+
+bool vb_abi_device_row(const struct ibv_device *device, unsigned *row)
+{
+	unsigned count = count_get();
+
+	for (*row = 0; *row < count; ++*row) {
+		if (device == &devices[*row].ibv)
+			return true;
+	}
+	return false;
 }
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-	struct ibv_device **list = calloc(2, sizeof(*list));
+	unsigned count = count_get();
+	struct ibv_device **list = calloc(count + 1u, sizeof(*list));
 
 	if (num_devices)
-		*num_devices = list ? 1 : 0;
+		*num_devices = list ? (int)count : 0;
 	if (!list) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	list[0] = &device.ibv;
+	for (unsigned i = 0; i < count; i++)
+		list[i] = &devices[i].ibv;
 	return list;
 }
 
@@ -71,7 +118,9 @@ int ibv_get_device_index(struct ibv_device *dev)
 
 __be64 ibv_get_device_guid(struct ibv_device *dev)
 {
-	return vb_guid_get();
+	unsigned row;
+
+	return vb_abi_device_row(dev, &row) ? vb_guid_of_device(vb_topology_here(), row) : 0;
 }
 
 /* --- sysfs, which librdmacm and others read through these functions --- */

@@ -85,6 +85,19 @@ int vb_abi_free_dm(struct ibv_dm *ibv)
 	return vb_abi_ended(context, vb_report_refused(__func__, rc));
 }
 
+/* A dma-buf is the kernel's, and this memory is the process's own. */
+int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm);
+
+int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
+{
+	int rc = vb_abi_check(DM, dm);
+
+	if (rc == 0)
+		rc = vb_refuse(EOPNOTSUPP, "device memory is the process's own, and no dma-buf");
+	vb_abi_result(rc);
+	return -1;
+}
+
 struct ibv_mr *vb_abi_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
 				size_t length, unsigned access)
 {

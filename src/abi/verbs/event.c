@@ -5,6 +5,7 @@
 #include "abi/check/check.h"
 #include "abi/check/events.h"
 #include "abi/verbs/abi.h"
+#include "nic/core/names.h"
 #include "run/process/eventfd.h"
 #include "tape/calls.h"
 
@@ -41,19 +42,13 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	struct ibv_srq *srq = event->element.srq;
 	struct ibv_wq *wq = event->element.wq;
 
+	if (vb_event_is_of_qp(event->event_type)) {
+		ack(qp->context, &qp->mutex, &qp->cond, &qp->events_completed);
+		return;
+	}
 	switch ((int)event->event_type) {
 	case IBV_EVENT_CQ_ERR:
 		ack(cq->context, &cq->mutex, &cq->cond, &cq->async_events_completed);
-		break;
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		ack(qp->context, &qp->mutex, &qp->cond, &qp->events_completed);
 		break;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:

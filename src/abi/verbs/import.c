@@ -2,6 +2,7 @@
 /* ibv_import_device(3) and the like: objects of another context, of this process or another. */
 #include "abi/verbs/abi.h"
 #include "abi/verbs/context.h"
+#include "abi/verbs/device.h"
 #include "abi/verbs/dm.h"
 #include "nic/mem/import.h"
 #include "run/foreign.h"
@@ -38,7 +39,7 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 	if (rc == 0 && vb_tape_is_on())
 		rc = vb_refuse(EOPNOTSUPP, "objects of other contexts are not recorded");
 	if (rc == 0)
-		rc = vb_device_open(&dev);
+		rc = vb_abi_device_at(card.row) ? vb_device_open(card.row, &dev) : ENODEV;
 	if (rc == 0) {
 		rc = import_context(dev, cmd_fd, &card, &ctx);
 		if (rc != 0)

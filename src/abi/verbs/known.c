@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/newer/buf.h"
+#include "abi/newer/dmah.h"
 #include "base/lock.h"
 #include "base/refusal.h"
+#include "nic/queue/comp_cntr.h"
 
 #define BUCKETS 4096u
 
@@ -54,6 +57,10 @@ static const struct {
 	[VB_KNOWN_FLOW] = { offsetof(struct ibv_flow, context),
 			    offsetof(struct ibv_flow, handle) },
 	[VB_KNOWN_COUNTERS] = { offsetof(struct ibv_counters, context), NOWHERE },
+	[VB_KNOWN_DMAH] = { offsetof(struct vb_dmah, context), NOWHERE },
+	[VB_KNOWN_BUF] = { offsetof(struct vb_buf, context), NOWHERE },
+	[VB_KNOWN_COMP_CNTR] = { offsetof(struct vb_comp_cntr, context),
+				 offsetof(struct vb_comp_cntr, handle) },
 };
 
 static const struct ibv_context *context_of(enum vb_known_kind kind, const void *object)

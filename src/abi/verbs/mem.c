@@ -126,9 +126,14 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
+	_Atomic uint32_t *users;
 	int rc = vb_known_end(VB_KNOWN_MR, mr);
 
-	if (rc == 0 && !vb_abi_is_gone(mr->context))
-		rc = vb_known_ended(VB_KNOWN_MR, mr, vb_taped_mr_dereg((struct vb_mr *)mr));
+	if (rc != 0 || vb_abi_is_gone(mr->context))
+		return vb_abi_result(rc);
+	users = ((struct vb_mr *)mr)->users;
+	rc = vb_known_ended(VB_KNOWN_MR, mr, vb_taped_mr_dereg((struct vb_mr *)mr));
+	if (rc == 0 && users)
+		atomic_fetch_sub(users, 1);
 	return vb_abi_result(rc);
 }

@@ -9,6 +9,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/lent.h"
+
 /* Of verbs_context. */
 struct ibv_cq_ex *vb_abi_create_cq_ex(struct ibv_context *context,
 				      struct ibv_cq_init_attr_ex *attr);
@@ -55,6 +57,17 @@ struct ibv_rwq_ind_table *
 vb_abi_create_rwq_ind_table(struct ibv_context *context,
 			    struct ibv_rwq_ind_table_init_attr *attr);
 int vb_abi_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+
+/*
+ * Extended CQs, for libraries that add to them: the completion that the application reads at
+ * present, and memory from malloc() of that library's, freed with the CQ; or NULL.
+ */
+struct vb_cq;
+struct vb_cqe;
+VB_LENT const struct vb_cqe *vb_abi_cq_ex_current(struct ibv_cq_ex *cq);
+VB_LENT void vb_abi_cq_ex_dv_set(struct ibv_cq_ex *cq, void *dv);
+VB_LENT void *vb_abi_cq_ex_dv(struct ibv_cq_ex *cq);
+void vb_abi_cq_ex_free(struct vb_cq *cq);
 
 /* Of ibv_context_ops. */
 int vb_abi_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);

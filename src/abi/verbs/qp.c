@@ -97,7 +97,7 @@ static int create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *at
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd && attr->pd->context != context)
 		return vb_refuse(EINVAL, "pd is of another context");
 	if (builds)
-		rc = vb_wr_check(attr->qp_type, ops);
+		rc = vb_wr_check(attr->qp_type, dv->dc, ops);
 	if (rc == 0)
 		rc = queues_known(attr->send_cq, attr->recv_cq, attr->srq);
 	if (rc == 0)
@@ -141,7 +141,7 @@ struct ibv_qp *vb_abi_create_qp_dv(struct ibv_context *context, struct ibv_qp_in
 
 	if (b) {
 		/* mlx5 checks only what was asked for at creation, and programs rely on that. */
-		b->ops = vb_wr_ops(attr->qp_type);
+		b->ops = vb_wr_ops(attr->qp_type, dv->dc);
 		b->dv = part;
 	} else {
 		free(part);
@@ -209,7 +209,10 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 	return vb_abi_result(rc);
 }
 
-/* A retransmission may write the same octets again, so no order can be promised. */
+/*
+ * A retransmission may write the same octets again, so no order can be promised: not of all octets,
+ * nor of those of an aligned block of 128, whichever of the two the flags ask for.
+ */
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	return 0;

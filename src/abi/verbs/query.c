@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "abi/verbs/abi.h"
+#include "abi/newer/newer.h"
 #include "abi/verbs/ops.h"
 #include "base/check.h"
 #include "nic/control/nic.h"
@@ -83,15 +84,46 @@ int vb_abi_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_
 		      size_t attr_bytes)
 {
 	struct ibv_port_attr full = { .port_cap_flags2 = 0 };
+	struct vb_newer_port_attr newer = { .active_speed_ex = 0 };
 	int rc;
 
 	if (vb_abi_is_dead(context))
 		return EIO;
 	vb_device_gids_refresh(vb_device_of(context));
 	rc = vb_nic_query_port(vb_abi_nic(context), port_num, &full);
-	if (rc == 0)
-		copy_out(attr, attr_bytes, &full, sizeof(full));
+	if (rc == 0) {
+		memcpy(newer.older, &full, sizeof(newer.older));
+		newer.active_speed_ex = full.active_speed;
+		copy_out(attr, attr_bytes, &newer, sizeof(newer));
+	}
 	return vb_abi_result(rc);
+}
+
+/* In units of 100 Mbit/s: what active_speed says of each lane, times active_width's lanes. */
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed);
+
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed)
+{
+	static const struct {
+		uint8_t code;
+		uint32_t units;
+	} lanes[] = { { 1, 1 }, { 2, 4 }, { 4, 8 }, { 8, 12 }, { 16, 2 } },
+	  speeds[] = { { 1, 25 }, { 2, 50 }, { 4, 100 }, { 8, 100 },
+		       { 16, 140 }, { 32, 250 }, { 64, 500 }, { 128, 1000 } };
+	struct ibv_port_attr attr;
+	uint64_t width = 0, speed = 0;
+	int rc = vb_abi_is_dead(context) ? EIO : 0;
+
+	if (rc == 0)
+		rc = vb_nic_query_port(vb_abi_nic(context), port_num, &attr);
+	if (rc != 0)
+		return vb_abi_result(rc);
+	for (size_t i = 0; i < VB_ARRAY_LEN(lanes); i++)
+		width += lanes[i].code == attr.active_width ? lanes[i].units : 0;
+	for (size_t i = 0; i < VB_ARRAY_LEN(speeds); i++)
+		speed += speeds[i].code == attr.active_speed ? speeds[i].units : 0;
+	*port_speed = width * speed;
+	return 0;
 }
 
 /* For programs built before the structure grew: only its octets up to `flags`. */
@@ -155,7 +187,8 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 
 	if (rc != 0)
 		return vb_abi_minus_one(rc);
-	*type = gid_is_empty(&entry) ? GID_TYPE_SYSFS_IB_ROCE_V1 : GID_TYPE_SYSFS_ROCE_V2;
+	*type = gid_is_empty(&entry) || entry.v1 ? GID_TYPE_SYSFS_IB_ROCE_V1
+						 : GID_TYPE_SYSFS_ROCE_V2;
 	return 0;
 }
 
@@ -164,7 +197,7 @@ static struct ibv_gid_entry public_entry(const struct vb_gid_entry *entry, uint3
 	struct ibv_gid_entry public = {
 		.gid_index = index,
 		.port_num = 1,
-		.gid_type = IBV_GID_TYPE_ROCE_V2,
+		.gid_type = entry->v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2,
 		.ndev_ifindex = entry->ifindex,
 	};
 

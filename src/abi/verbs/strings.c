@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "abi/newer/newer.h"
 #include "engine/newer.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -70,6 +71,7 @@ const char *ibv_event_type_str(enum ibv_event_type event)
 		[IBV_EVENT_CLIENT_REREGISTER] = "client should reregister",
 		[IBV_EVENT_GID_CHANGE] = "GID table changed",
 		[IBV_EVENT_WQ_FATAL] = "WQ broken",
+		[VB_EVENT_DEVICE_SPEED_CHANGE] = "device's speed changed",
 	};
 
 	return name_find(names, COUNT(names), (unsigned int)event);

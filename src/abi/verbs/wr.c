@@ -271,7 +271,12 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t rem
 	struct ibv_send_wr *wr = &vb_wr_current(b)->wr;
 
 	if (qp->qp_base.qp_type != IBV_QPT_UD) {
-		vb_wr_refuse(b, EINVAL, "only a QP of type UD has such a destination");
+		if (vb_qp_is((struct vb_qp *)qp, VB_UD_ADDRESS))
+			vb_wr_current(b)->dc = (struct vb_dc_address){
+				.ah = ah, .dctn = remote_qpn, .key = remote_qkey
+			};
+		else
+			vb_wr_refuse(b, EINVAL, "only a QP of type UD has such a destination");
 		return;
 	}
 	wr->wr.ud.ah = ah;
@@ -372,7 +377,7 @@ static void wr_abort(struct ibv_qp_ex *qp)
 
 /* --- creation --- */
 
-uint64_t vb_wr_ops(enum ibv_qp_type type)
+uint64_t vb_wr_ops(enum ibv_qp_type type, const struct vb_dc_attr *dc)
 {
 	static const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 	static const uint64_t writes = IBV_QP_EX_WITH_RDMA_WRITE |
@@ -401,6 +406,8 @@ uint64_t vb_wr_ops(enum ibv_qp_type type)
 		  sends | writes | classic | windows | IBV_QP_EX_WITH_SEND_WITH_INV },
 	};
 
+	if (dc && dc->srd)
+		return sends | writes | IBV_QP_EX_WITH_RDMA_READ;
 	for (size_t i = 0; i < VB_ARRAY_LEN(table); i++) {
 		if (table[i].type == type)
 			return table[i].ops;
@@ -408,9 +415,9 @@ uint64_t vb_wr_ops(enum ibv_qp_type type)
 	return 0;
 }
 
-int vb_wr_check(enum ibv_qp_type type, uint64_t ops)
+int vb_wr_check(enum ibv_qp_type type, const struct vb_dc_attr *dc, uint64_t ops)
 {
-	uint64_t all = vb_wr_ops(type);
+	uint64_t all = vb_wr_ops(type, dc);
 
 	return !all || (ops & ~all) ? vb_refuse(EOPNOTSUPP,
 						"send_ops_flags 0x%" PRIx64 ": a QP of this type "

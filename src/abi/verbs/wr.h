@@ -99,8 +99,8 @@ static inline struct vb_post *vb_wr_current(struct vb_builder *b)
  * The builder behind ibv_wr_*(3), kept in vb_qp.abi (wr.c). ops: IBV_QP_EX_WITH_*; EOPNOTSUPP if
  * the QP's type or this NIC does not support one of them. dv_ops: those of enum vb_qp_dv_flag.
  */
-int vb_wr_check(enum ibv_qp_type type, uint64_t ops);
-uint64_t vb_wr_ops(enum ibv_qp_type type); /* all that are supported */
+int vb_wr_check(enum ibv_qp_type type, const struct vb_dc_attr *dc, uint64_t ops);
+uint64_t vb_wr_ops(enum ibv_qp_type type, const struct vb_dc_attr *dc); /* all that are supported */
 int vb_wr_attach(struct ibv_qp *qp, const struct ibv_qp_cap *cap, uint64_t ops, uint32_t dv_ops);
 void vb_wr_detach(struct ibv_qp *qp);
 

@@ -6,11 +6,13 @@
 
 #include "base/check.h"
 #include "base/refusal.h"
+#include "nic/control/efa.h"
 #include "nic/data/acks.h"
 #include "nic/mem/mem_kinds.h"
 #include "nic/service/eth/raw_rx.h"
 #include "nic/way/framer.h"
 #include "nic/core/internal.h"
+#include "nic/core/lowered.h"
 #include "nic/way/mcast.h"
 #include "nic/mem/mem.h"
 #include "nic/way/pair.h"
@@ -23,6 +25,7 @@
 #include "nic/service/eth/wq.h"
 #include "nic/way/way.h"
 #include "nic/service/xrc/xrc.h"
+#include "topology/values.h"
 
 /* Beside the payload: BTH, RETH, ImmDt, ICRC, and room for extension headers. */
 #define FRAME_OVERHEAD_BYTES 44
@@ -50,6 +53,7 @@ static struct vb_timer *timer_of(struct vb_qp *qp)
 
 int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t seed)
 {
+	struct vb_persona neutral;
 	struct vb_nic *nic;
 
 	vb_nic_host_check(host);
@@ -71,7 +75,8 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 		free(nic);
 		return ENOMEM;
 	}
-	nic->identity.persona = vb_persona_find(NULL);
+	vb_persona_make(&neutral, vb_words_at(&vb_persona_names, 0));
+	vb_lowered_set(nic, &neutral);
 	nic->wire.rx_buffer_bytes = VB_RX_BUFFER_BYTES;
 	vb_lock_init(&nic->lock, VB_RANK_NIC);
 	vb_lock_init(&nic->leased.lock, VB_RANK_LEASE);
@@ -79,6 +84,7 @@ int vb_nic_create(struct vb_nic **out, const struct vb_nic_host *host, uint64_t 
 	vb_lock_init(&nic->later.held_lock, VB_RANK_HELD);
 	vb_lock_init(&nic->special.xrc_lock, VB_RANK_MAKE);
 	vb_rwqs_init(&nic->special.rwqs);
+	vb_ahns_init(&nic->special.ahns);
 	vb_keys_init(&nic->keys, seed);
 	vb_handles_init(&nic->handles.pds);
 	vb_handles_init(&nic->handles.mrs);
@@ -111,6 +117,7 @@ void vb_nic_destroy(struct vb_nic *nic)
 	vb_lock_fini(&nic->special.xrc_lock);
 	vb_lock_fini(&nic->later.held_lock);
 	vb_rwqs_fini(&nic->special.rwqs);
+	vb_ahns_fini(&nic->special.ahns);
 	vb_framers_fini(nic);
 	vb_lock_fini(&nic->rx);
 	vb_lock_fini(&nic->leased.lock);
@@ -167,6 +174,7 @@ static bool gids_differ(const struct vb_nic *nic, const struct vb_gid_entry *ent
 		const struct vb_gid_entry *entry = i < count ? &entries[i] : &none;
 
 		if (nic->identity.gids[i].ifindex != entry->ifindex ||
+		    nic->identity.gids[i].v1 != entry->v1 ||
 		    memcmp(nic->identity.gids[i].gid, entry->gid, VB_GID_BYTES) != 0)
 			return true;
 	}
@@ -178,6 +186,8 @@ void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, uns
 	bool was_up, is_up, differ;
 
 	vb_check(count <= VB_GIDS_MAX);
+	if (vb_nic_is_efa(nic) && count > 1)
+		count = 1; /* its table has one */
 	vb_lock_take(&nic->lock);
 	was_up = port_is_up(nic);
 	differ = gids_differ(nic, entries, count);
@@ -191,6 +201,17 @@ void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, uns
 		vb_groups_rejoin(nic);
 	if (differ)
 		vb_nic_event(nic, IBV_EVENT_GID_CHANGE);
+}
+
+void vb_nic_neighbours_set(struct vb_nic *nic, const struct vb_neighbour *neighbours,
+			   unsigned count)
+{
+	vb_check(count <= VB_GIDS_MAX);
+	vb_lock_take(&nic->lock);
+	if (count)
+		memcpy(nic->identity.neighbours, neighbours, count * sizeof(*neighbours));
+	nic->identity.neighbour_count = count;
+	vb_lock_drop(&nic->lock);
 }
 
 int vb_nic_gid_get(struct vb_nic *nic, unsigned index, struct vb_gid_entry *entry)
@@ -208,7 +229,8 @@ unsigned vb_nic_gid_find(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 	unsigned index = 0;
 
 	vb_lock_take(&nic->lock);
-	while (index < VB_GIDS_MAX && memcmp(nic->identity.gids[index].gid, gid, VB_GID_BYTES))
+	while (index < VB_GIDS_MAX && (nic->identity.gids[index].v1 ||
+				       memcmp(nic->identity.gids[index].gid, gid, VB_GID_BYTES)))
 		index++;
 	vb_lock_drop(&nic->lock);
 	return index;
@@ -219,71 +241,76 @@ void vb_nic_rx_buffer_set(struct vb_nic *nic, uint32_t bytes)
 	atomic_store(&nic->wire.rx_buffer_bytes, bytes);
 }
 
-void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be)
+void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be, uint64_t system_guid_be)
 {
 	nic->identity.guid_be = guid_be;
+	nic->identity.system_guid_be = system_guid_be;
 }
 
 void vb_nic_persona_set(struct vb_nic *nic, const struct vb_persona *persona)
 {
-	nic->identity.persona = persona;
+	vb_lowered_set(nic, persona);
 }
 
 const struct vb_persona *vb_nic_persona(const struct vb_nic *nic)
 {
-	return nic->identity.persona;
+	return &nic->identity.persona;
 }
 
 /* --- queries --- */
 
 void vb_nic_query_device(struct vb_nic *nic, struct ibv_device_attr *attr)
 {
+	const uint64_t *most = nic->identity.most;
+
 	*attr = (struct ibv_device_attr){
 		.node_guid = nic->identity.guid_be,
-		.sys_image_guid = nic->identity.guid_be,
-		.max_mr_size = VB_MR_BYTES_MAX,
+		.sys_image_guid = nic->identity.system_guid_be,
+		.max_mr_size = most[VB_LIMIT_MR_SIZE],
 		.page_size_cap = 0xfffff000,
-		.vendor_id = nic->identity.persona->vendor_id,
-		.vendor_part_id = nic->identity.persona->part_id,
-		.hw_ver = nic->identity.persona->hw_ver,
-		.max_qp = VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
-		.max_qp_wr = VB_QP_WR_MAX,
+		.vendor_id = nic->identity.persona.vendor_id,
+		.vendor_part_id = nic->identity.persona.part_id,
+		.hw_ver = nic->identity.persona.hw_ver,
+		.max_qp = (int)most[VB_LIMIT_QP],
+		.max_qp_wr = (int)most[VB_LIMIT_QP_WR],
 		.device_cap_flags = IBV_DEVICE_AUTO_PATH_MIG | IBV_DEVICE_CURR_QP_STATE_MOD |
 				    IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				    IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |
 				    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IBV_DEVICE_MEM_MGT_EXTENSIONS,
-		.max_sge = VB_SGE_MAX,
-		.max_sge_rd = VB_SGE_MAX,
-		.max_cq = VB_CQS_MAX,
-		.max_cqe = VB_CQE_MAX,
-		.max_mr = VB_MRS_MAX,
-		.max_mw = VB_MWS_MAX,
-		.max_pd = VB_PDS_MAX,
-		.max_qp_rd_atom = VB_RD_ATOMIC_MAX,
-		.max_res_rd_atom = VB_RD_ATOMIC_MAX * VB_SLOTS_PER_NIC_MAX * VB_INDICES_USED,
-		.max_qp_init_rd_atom = VB_RD_ATOMIC_MAX,
+		.max_sge = (int)most[VB_LIMIT_SGE],
+		.max_sge_rd = (int)most[VB_LIMIT_SGE_RD],
+		.max_cq = (int)most[VB_LIMIT_CQ],
+		.max_cqe = (int)most[VB_LIMIT_CQE],
+		.max_mr = (int)most[VB_LIMIT_MR],
+		.max_mw = (int)most[VB_LIMIT_MW],
+		.max_pd = (int)most[VB_LIMIT_PD],
+		.max_qp_rd_atom = (int)most[VB_LIMIT_RD_ATOM],
+		.max_res_rd_atom = (int)(most[VB_LIMIT_RD_ATOM] * most[VB_LIMIT_QP]),
+		.max_qp_init_rd_atom = (int)most[VB_LIMIT_INIT_RD_ATOM],
 		/*
 		 * The CPU executes atomics, so they are atomic with everything: IBV_ATOMIC_GLOB.
 		 * But adapters report this weaker value, and some programs accept no other: UCX.
 		 */
 		.atomic_cap = IBV_ATOMIC_HCA,
-		.max_mcast_grp = VB_GROUPS_MAX,
-		.max_mcast_qp_attach = VB_GROUP_QPS_MAX,
-		.max_total_mcast_qp_attach = VB_GROUPS_MAX * VB_GROUP_QPS_MAX,
-		.max_ah = VB_AHS_MAX,
-		.max_srq = VB_SRQS_MAX,
-		.max_srq_wr = VB_SRQ_WR_MAX,
-		.max_srq_sge = VB_SGE_MAX,
+		.max_mcast_grp = (int)most[VB_LIMIT_MCAST_GRP],
+		.max_mcast_qp_attach = (int)most[VB_LIMIT_MCAST_QP_ATTACH],
+		.max_total_mcast_qp_attach =
+			(int)(most[VB_LIMIT_MCAST_GRP] * most[VB_LIMIT_MCAST_QP_ATTACH]),
+		.max_ah = (int)most[VB_LIMIT_AH],
+		.max_srq = (int)most[VB_LIMIT_SRQ],
+		.max_srq_wr = (int)most[VB_LIMIT_SRQ_WR],
+		.max_srq_sge = (int)most[VB_LIMIT_SRQ_SGE],
 		.max_pkeys = VB_PKEYS,
 		.local_ca_ack_delay = VB_ACK_DELAY_CODE,
 		.phys_port_cnt = VB_PORTS,
 	};
-	memcpy(attr->fw_ver, nic->identity.persona->fw_ver, strlen(nic->identity.persona->fw_ver));
+	memcpy(attr->fw_ver, nic->identity.persona.fw_ver, strlen(nic->identity.persona.fw_ver));
 	if (nic->host.xrc)
 		attr->device_cap_flags |= IBV_DEVICE_XRC;
 	if (nic->host.segment)
 		attr->device_cap_flags |= IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING;
+	vb_efa_device(nic, attr);
 }
 
 void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
@@ -308,6 +335,7 @@ void vb_nic_query_device_ex(struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 	attr->phys_port_cnt_ex = attr->orig_attr.phys_port_cnt;
 	if (nic->host.segment)
 		vb_raw_query(attr);
+	vb_efa_device_ex(nic, attr);
 }
 
 int vb_nic_query_clock(struct vb_nic *nic, uint64_t *raw_ns)
@@ -357,6 +385,14 @@ static uint32_t narrowest_bytes(struct vb_nic *nic, bool *up)
 	return out != UINT32_MAX ? out : loop;
 }
 
+static void speed_fill(uint32_t mbps, struct ibv_port_attr *attr)
+{
+	const struct vb_rate *rate = vb_rate_of(mbps);
+
+	attr->active_width = rate->width;
+	attr->active_speed = rate->speed;
+}
+
 int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *attr)
 {
 	bool up;
@@ -374,11 +410,11 @@ int vb_nic_query_port(struct vb_nic *nic, unsigned port, struct ibv_port_attr *a
 		.max_msg_sz = VB_MESSAGE_BYTES_MAX,
 		.pkey_tbl_len = VB_PKEYS,
 		.max_vl_num = 1,
-		.active_width = 2, /* 4X ... */
-		.active_speed = 32, /* ... EDR: stands for "fast", as there is no such wire */
 		.phys_state = up ? 5 : 3, /* LinkUp : Disabled */
-		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.link_layer = nic->identity.persona.link_layer,
 		.flags = IBV_QPF_GRH_REQUIRED,
 	};
+	speed_fill(nic->identity.persona.rate_mbps, attr);
+	vb_efa_port(nic, attr);
 	return 0;
 }

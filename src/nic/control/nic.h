@@ -7,6 +7,7 @@
  * may call, and what is returned.
  */
 
+#include "base/lent.h"
 #include "nic/core/nic.h"
 
 /* seed: without it, keys cannot be guessed; a given one makes everything repeatable. */
@@ -28,13 +29,20 @@ void vb_nic_destroy(struct vb_nic *nic);
  */
 void vb_nic_gids_set(struct vb_nic *nic, const struct vb_gid_entry *entries, unsigned count);
 
-/* The index of a GID of ours; VB_GIDS_MAX: it is not ours. */
-unsigned vb_nic_gid_find(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES]);
+/*
+ * Replaces the addresses of this host that other devices have (count at most VB_GIDS_MAX): they are
+ * as near as our own, or cannot be reached at all. None by default.
+ */
+void vb_nic_neighbours_set(struct vb_nic *nic, const struct vb_neighbour *neighbours,
+			   unsigned count);
+
+/* The index of a GID of ours, in RoCE v2; VB_GIDS_MAX: it is not ours. */
+VB_LENT unsigned vb_nic_gid_find(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES]);
 
 /* Sets node_guid and sys_image_guid: big-endian, derived from a MAC by the host. */
-void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be);
+void vb_nic_guid_set(struct vb_nic *nic, uint64_t guid_be, uint64_t system_guid_be);
 
-/* Before the first query. Neutral by default. */
+/* Before the first query; copied. Neutral by default. */
 void vb_nic_persona_set(struct vb_nic *nic, const struct vb_persona *persona);
 const struct vb_persona *vb_nic_persona(const struct vb_nic *nic);
 

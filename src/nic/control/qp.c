@@ -11,12 +11,15 @@
 #include "base/check.h"
 #include "base/refusal.h"
 #include "nic/core/quiesce.h"
+#include "nic/core/lowered.h"
 #include "nic/core/names.h"
 #include "nic/data/acks.h"
+#include "nic/queue/comp_cntr.h"
 #include "nic/core/domain.h"
 #include "nic/data/migrate.h"
 #include "nic/mem/mkey.h"
 #include "nic/way/peer.h"
+#include "nic/control/efa.h"
 #include "nic/control/qp_dv.h"
 #include "nic/queue/rq.h"
 #include "nic/data/window.h"
@@ -43,21 +46,21 @@ static bool has_tags(const struct ibv_srq *srq)
 }
 
 /* Each of these may be 0 to max. */
-static int check_cap(const struct ibv_qp_cap *cap, bool has_rq)
+static int check_cap(const struct vb_nic *nic, const struct ibv_qp_cap *cap, bool has_rq)
 {
-#define CAP(field, max)                 \
-	{                               \
-#field, cap->field, max \
+#define CAP(field, limit)                                                \
+	{                                                                \
+#field, cap->field, vb_lowered(nic, VB_LIMIT_##limit) \
 	}
 	const struct {
 		const char *name;
 		uint32_t value, max;
 	} bounds[] = {
-		CAP(max_send_wr, VB_QP_WR_MAX),
-		CAP(max_send_sge, VB_SGE_MAX),
-		CAP(max_inline_data, VB_INLINE_BYTES_MAX),
-		CAP(max_recv_wr, VB_QP_WR_MAX),
-		CAP(max_recv_sge, VB_SGE_MAX),
+		CAP(max_send_wr, QP_WR),
+		CAP(max_send_sge, SGE),
+		CAP(max_inline_data, INLINE),
+		CAP(max_recv_wr, QP_WR),
+		CAP(max_recv_sge, SGE),
 	};
 #undef CAP
 	size_t count = VB_ARRAY_LEN(bounds) - (has_rq ? 0 : 2);
@@ -69,8 +72,15 @@ static int check_cap(const struct ibv_qp_cap *cap, bool has_rq)
 	return 0;
 }
 
-static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *attr, uint32_t traits)
+static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *attr,
+		      const struct vb_service *service)
 {
+	uint32_t traits = service->traits;
+	const struct vb_nic *nic = vb_nic_of(pd->ibv.context);
+
+	if (service->offered && !(service->offered & nic->identity.persona.services))
+		return vb_refuse(EOPNOTSUPP, "the persona %s offers no %s",
+				 nic->identity.persona.name, service->name);
 	if (!attr->send_cq || attr->send_cq->context != pd->ibv.context)
 		return vb_refuse(EINVAL, "send_cq is %s", attr->send_cq ? "of another context"
 									: "NULL");
@@ -84,7 +94,7 @@ static int check_init(const struct vb_pd *pd, const struct ibv_qp_init_attr *att
 	     (!(traits & VB_TAKES_TAGS) && has_tags(attr->srq))))
 		return vb_refuse(EINVAL, "this type of QP takes no such SRQ");
 	/* ibv_create_qp(3): max_recv_wr and max_recv_sge are ignored with an SRQ. */
-	return check_cap(&attr->cap, !attr->srq && (traits & VB_RECEIVES));
+	return check_cap(nic, &attr->cap, !attr->srq && (traits & VB_RECEIVES));
 }
 
 /* The size of a work request's data. */
@@ -128,6 +138,9 @@ int vb_qp_sq_make(struct vb_qp *qp)
 {
 	struct vb_sq *sq = &qp->req.sq;
 
+	/* What it posts goes to queues that the service makes. */
+	if (qp->service->post.list)
+		return VB_POST_ELSEWHERE;
 	sq->ring = aligned_alloc(64, sq_bytes(sq));
 	return sq->ring ? 0 : ENOMEM;
 }
@@ -183,6 +196,7 @@ static void fill(struct vb_qp *qp, struct vb_pd *pd, const struct ibv_qp_init_at
 	if (attr->srq || !vb_qp_is(qp, VB_RECEIVES))
 		qp->made.cap.max_recv_wr = qp->made.cap.max_recv_sge = 0;
 	qp->made.sq_sig_all = attr->sq_sig_all;
+	qp->made.wqe_flags = attr->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	qp->attr.path_mig_state = IBV_MIG_MIGRATED;
 	qp->to.migreq = vb_qp_is(qp, VB_MIGREQ);
 	ibv->context = pd->ibv.context;
@@ -212,7 +226,7 @@ static int create(const struct vb_service *service, struct vb_pd *pd, struct ibv
 {
 	struct vb_nic *nic = vb_nic_of(pd->ibv.context);
 	struct vb_qp *qp;
-	int err = check_init(pd, attr, service->traits);
+	int err = check_init(pd, attr, service);
 
 	if (err)
 		return err;
@@ -240,13 +254,14 @@ static int create(const struct vb_service *service, struct vb_pd *pd, struct ibv
 		err = make_for_tags(qp);
 	/* Last, since packets find it from here on. */
 	if (!err)
-		err = vb_nic_qp_add(nic, qp, &qp->ibv.qp.qp_num);
+		err = (vb_nic_is_efa(nic) ? vb_nic_qp_add_narrow
+					  : vb_nic_qp_add)(nic, qp, &qp->ibv.qp.qp_num);
 	if (err) {
 		return_queues(qp);
 		vb_qp_free(qp);
 		return err;
 	}
-	qp->ibv.qp.handle = qp->ibv.qp.qp_num;
+	qp->ibv.qp.handle = qp->user.qpn = qp->ibv.qp.qp_num;
 	qp->made.create_flags = extra->create_flags;
 	qp->special.sqpn = extra->create_flags & IBV_QP_CREATE_SOURCE_QPN ? extra->source_qpn
 									  : qp->ibv.qp.qp_num;
@@ -256,9 +271,14 @@ static int create(const struct vb_service *service, struct vb_pd *pd, struct ibv
 	return 0;
 }
 
+static const struct ibv_pd *pd_of(const struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
+}
+
 int vb_qp_create(struct vb_pd *pd, struct ibv_qp_init_attr *attr, struct vb_qp **out)
 {
-	const struct vb_service *service = vb_service_of(attr->qp_type, NULL);
+	const struct vb_service *service = vb_service_at(&pd->ibv, attr->qp_type, NULL);
 	static const struct vb_qp_extra none;
 
 	if (!service)
@@ -353,7 +373,7 @@ static int create_by(const struct vb_service *service, struct ibv_qp_init_attr_e
 
 int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 {
-	const struct vb_service *service = vb_service_of(attr->qp_type, NULL);
+	const struct vb_service *service = vb_service_at(pd_of(attr), attr->qp_type, NULL);
 	static const struct vb_qp_dv_attr none;
 
 	return service ? create_by(service, attr, &none, out) : EOPNOTSUPP;
@@ -362,7 +382,7 @@ int vb_qp_create_ex(struct ibv_qp_init_attr_ex *attr, struct vb_qp **out)
 int vb_qp_create_dv(struct ibv_qp_init_attr_ex *attr, const struct vb_qp_dv_attr *dv,
 		    struct vb_qp **out)
 {
-	const struct vb_service *service = vb_service_of(attr->qp_type, dv->dc);
+	const struct vb_service *service = vb_service_at(pd_of(attr), attr->qp_type, dv->dc);
 	struct vb_qp *qp;
 	int err;
 
@@ -439,6 +459,7 @@ void vb_qp_fini(struct vb_qp *qp)
 	free(qp->tally.latency);
 	free(qp->to.migration);
 	free(qp->recv.unacked);
+	vb_counted_free(qp->user.counted);
 	vb_parcels_free(qp);
 	vb_lock_fini(&qp->lock);
 }

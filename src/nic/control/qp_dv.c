@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/refusal.h"
 #include "nic/control/qp.h"
 #include "nic/data/qp.h"
 #include "nic/data/qp_extra.h"
@@ -15,13 +16,17 @@
  */
 #define DONE                                                                                      \
 	(VB_QP_SCATTER_TO_CQE | VB_QP_PACKET_CREDITS | VB_QP_TUNNEL_OFFLOADS | VB_QP_LOOPBACK_UC | \
-	 VB_QP_LOOPBACK_MC | VB_QP_MKEYS | VB_QP_MEMCPY)
+	 VB_QP_LOOPBACK_MC | VB_QP_MKEYS | VB_QP_MEMCPY | VB_QP_OOO_DP)
 #define KNOWN (DONE | VB_QP_RAW_WQE)
 
 int vb_qp_dv_flags_check(uint32_t flags, const struct vb_service *service)
 {
 	if ((flags & VB_QP_SCATTER_TO_CQE) == VB_QP_SCATTER_TO_CQE)
 		return EINVAL;
+	/* What mlx5 says of Ethernet frames, which have no messages to keep in order. */
+	if (flags & VB_QP_OOO_DP & ~service->create.dv_flags)
+		return vb_refuse(EOPNOTSUPP, "MLX5DV_QP_CREATE_OOO_DP is not for %s",
+				 service->name);
 	if (flags & KNOWN & ~service->create.dv_flags)
 		return EINVAL;
 	if (flags & KNOWN & ~DONE)

@@ -30,6 +30,7 @@
 #include "nic/way/qp_export.h"
 #include "nic/way/receive.h"
 #include "nic/way/way.h"
+#include "nic/core/lowered.h"
 
 #define ACCESS_KNOWN                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
@@ -56,7 +57,7 @@ struct bound {
 	uint64_t value, min, max;
 };
 
-int vb_qp_values_check(const struct ibv_qp_attr *a, int mask)
+int vb_qp_values_check(const struct vb_nic *nic, const struct ibv_qp_attr *a, int mask)
 {
 #define BOUND(bit, field, min, max) { bit, #field, a->field, min, max }
 	const struct bound bounds[] = {
@@ -64,8 +65,10 @@ int vb_qp_values_check(const struct ibv_qp_attr *a, int mask)
 		BOUND(IBV_QP_PORT, port_num, 1, VB_PORTS),
 		BOUND(IBV_QP_PATH_MTU, path_mtu, IBV_MTU_256, IBV_MTU_4096),
 		BOUND(IBV_QP_DEST_QPN, dest_qp_num, 0, 0xffffff),
-		BOUND(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, 0, VB_RD_ATOMIC_MAX),
-		BOUND(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, 0, VB_RD_ATOMIC_MAX),
+		BOUND(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, 0,
+		      vb_lowered(nic, VB_LIMIT_INIT_RD_ATOM)),
+		BOUND(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, 0,
+		      vb_lowered(nic, VB_LIMIT_RD_ATOM)),
 		BOUND(IBV_QP_MIN_RNR_TIMER, min_rnr_timer, 0, 31),
 		BOUND(IBV_QP_TIMEOUT, timeout, 0, 31),
 		BOUND(IBV_QP_RETRY_CNT, retry_cnt, 0, 7),
@@ -223,7 +226,7 @@ static int check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask, str
 		return refuse_attrs(mask & (IBV_QP_CAP | qp->service->modify.not_done));
 	err = vb_service_transition_check(qp->service, plan->from, plan->to, mask);
 	if (!err)
-		err = vb_qp_values_check(attr, mask);
+		err = vb_qp_values_check(qp->nic, attr, mask);
 	if (!err)
 		err = check_paths(qp, attr, mask, plan);
 	if (!err)
@@ -421,6 +424,15 @@ static void set_migration(struct vb_qp *qp, enum ibv_mig_state before)
 		vb_migrate_locked(qp);
 }
 
+static void preset(struct vb_qp *qp, const struct vb_preset *preset)
+{
+	if (!preset->access)
+		return;
+	qp->attr.rnr_retry = preset->rnr_retry;
+	qp->attr.min_rnr_timer = preset->min_rnr_timer;
+	qp->attr.qp_access_flags = preset->access;
+}
+
 static void enter(struct vb_qp *qp, const struct plan *plan)
 {
 	bool moved = plan->from != plan->to;
@@ -433,6 +445,7 @@ static void enter(struct vb_qp *qp, const struct plan *plan)
 	switch (plan->to) {
 	case IBV_QPS_RTR:
 		qp->resp.epsn = qp->attr.rq_psn;
+		preset(qp, &qp->service->modify.preset);
 		break;
 	case IBV_QPS_RTS:
 		if (plan->from == IBV_QPS_RTR)

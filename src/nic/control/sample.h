@@ -18,7 +18,7 @@ struct vb_nic;
 
 enum vb_sample_way { VB_SAMPLE_NOWHERE, VB_SAMPLE_WIRE, VB_SAMPLE_RING };
 
-enum { VB_SAMPLE_MAGIC = 0x76625370, VB_SAMPLE_SERVICE_BYTES = 12 };
+enum { VB_SAMPLE_MAGIC = 0x76625371, VB_SAMPLE_SERVICE_BYTES = 12, VB_SAMPLE_DEVICE_BYTES = 64 };
 
 /*
  * From post to when the application had the completion, of requests that have one: all that were
@@ -64,6 +64,7 @@ struct vb_sample {
 	uint32_t stats;	       /* of the counters */
 	uint32_t pds, cqs, srqs, regions;
 	uint32_t qps;
+	char device[VB_SAMPLE_DEVICE_BYTES]; /* its name, which whoever sends the sample fills in */
 	uint64_t taken_ns; /* CLOCK_MONOTONIC */
 	uint64_t stat[VB_STATS];
 	struct vb_sample_qp qp[]; /* by QPN */

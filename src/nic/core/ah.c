@@ -5,11 +5,36 @@
 #include <stdlib.h>
 
 #include "base/refusal.h"
+#include "nic/core/ahn.h"
 #include "nic/core/internal.h"
+#include "nic/core/lowered.h"
 #include "wire/icrc.h"
 
 /* Replaces 0, which many programs leave there; kernels of hardware take the route's hop limit. */
 #define HOP_LIMIT_DEFAULT 64
+
+/* Locked. NULL: it is no other device's of this host. */
+static const struct vb_neighbour *neighbour_of(const struct vb_nic *nic,
+					       const uint8_t gid[VB_GID_BYTES])
+{
+	for (unsigned i = 0; i < nic->identity.neighbour_count; i++) {
+		if (!memcmp(nic->identity.neighbours[i].gid, gid, VB_GID_BYTES))
+			return &nic->identity.neighbours[i];
+	}
+	return NULL;
+}
+
+static bool is_apart(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
+{
+	const struct vb_neighbour *neighbour;
+	bool apart;
+
+	vb_lock_take(&nic->lock);
+	neighbour = neighbour_of(nic, gid);
+	apart = neighbour && neighbour->apart;
+	vb_lock_drop(&nic->lock);
+	return apart;
+}
 
 bool vb_gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 {
@@ -19,6 +44,7 @@ bool vb_gid_is_ours(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 	for (unsigned i = 0; i < VB_GIDS_MAX && !ours; i++)
 		ours = nic->identity.gids[i].mtu_bytes &&
 		       !memcmp(nic->identity.gids[i].gid, gid, VB_GID_BYTES);
+	ours = ours || neighbour_of(nic, gid);
 	vb_lock_drop(&nic->lock);
 	return ours;
 }
@@ -31,6 +57,18 @@ static unsigned gids_in_use(struct vb_nic *nic)
 	for (unsigned i = 0; i < VB_GIDS_MAX; i++)
 		count += !vb_nic_gid_get(nic, i, &entry) && entry.mtu_bytes;
 	return count;
+}
+
+/* The row of RoCE v2 of an address. */
+static unsigned gid_find(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
+{
+	struct vb_gid_entry entry;
+	unsigned i = 0;
+
+	while (!vb_nic_gid_get(nic, i, &entry) &&
+	       (entry.v1 || memcmp(entry.gid, gid, VB_GID_BYTES)))
+		i++;
+	return i;
 }
 
 /* What needs no table of GIDs. */
@@ -61,6 +99,13 @@ static int resolve(struct vb_nic *nic, const struct ibv_ah_attr *attr, struct vb
 	if (vb_nic_gid_get(nic, attr->grh.sgid_index, &entry) || !entry.mtu_bytes)
 		return vb_refuse(EINVAL, "sgid_index %u is empty; the table has %u GIDs",
 				 attr->grh.sgid_index, gids_in_use(nic));
+	if (entry.v1)
+		return vb_refuse(EOPNOTSUPP, "sgid_index %u is a row of RoCE v1, which is not "
+					     "spoken here; row %u has this address in RoCE v2",
+				 attr->grh.sgid_index, gid_find(nic, entry.gid));
+	if (is_apart(nic, attr->grh.dgid.raw))
+		return vb_refuse(ENETUNREACH, "ah_attr.grh.dgid is an address of another device of "
+					      "this host, whose fabric this one does not reach");
 	if (!memcmp(attr->grh.dgid.raw, zero, sizeof(zero)))
 		return vb_refuse(EINVAL, "ah_attr.grh.dgid, the peer's GID, is zero");
 	if (vb_gid_is_ipv4(attr->grh.dgid.raw) != vb_gid_is_ipv4(entry.gid))
@@ -116,7 +161,7 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 		err = ENETUNREACH;
 	if (err)
 		return err;
-	err = vb_nic_count_up(&nic->counts.ahs, VB_AHS_MAX);
+	err = vb_nic_count_up(&nic->counts.ahs, vb_lowered(nic, VB_LIMIT_AH));
 	if (err)
 		return err;
 	ah = calloc(1, sizeof(*ah));
@@ -137,6 +182,7 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 
 int vb_ah_destroy(struct vb_ah *ah)
 {
+	vb_ahn_leave(ah);
 	atomic_fetch_sub(&vb_nic_of(ah->ibv.context)->counts.ahs, 1);
 	atomic_fetch_sub(&((struct vb_pd *)ah->ibv.pd)->users, 1);
 	free(ah);

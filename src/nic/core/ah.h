@@ -10,6 +10,7 @@ struct vb_ah {
 	struct ibv_ah ibv;
 	struct vb_path path;
 	struct ibv_ah_attr attr;
+	uint16_t number; /* core/ahn.h; 0: it has none */
 };
 
 /* Is it an address of this host? */

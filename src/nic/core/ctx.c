@@ -9,6 +9,8 @@
 #include "nic/core/domain.h"
 #include "nic/core/found.h"
 #include "nic/core/internal.h"
+#include "nic/core/lowered.h"
+#include "nic/core/names.h"
 
 int vb_ctx_create(struct vb_nic *nic, int async_fd, struct vb_ctx **out)
 {
@@ -67,30 +69,13 @@ bool vb_ctx_event_pop(struct vb_ctx *ctx, struct ibv_async_event *event)
 	return first;
 }
 
-/* 0: it is not about a QP. */
-static uint32_t qpn_of(const struct ibv_async_event *event)
-{
-	switch (event->event_type) {
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		return event->element.qp->qp_num;
-	default:
-		return 0;
-	}
-}
-
 void vb_ctx_event_push(struct vb_ctx *ctx, const struct ibv_async_event *event,
 		       uint32_t *delivered)
 {
 	struct vb_event *e = malloc(sizeof(*e));
 
-	VB_PROBE(async_event, event->event_type, qpn_of(event));
+	VB_PROBE(async_event, event->event_type,
+		 vb_event_is_of_qp(event->event_type) ? event->element.qp->qp_num : 0);
 	vb_finding_event(ctx, event);
 	if (!e) /* no memory for the event; the queues also report the error */
 		return;
@@ -180,7 +165,7 @@ int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **out)
 	/* It could not be entered in any export. */
 	if (ctx->foreign)
 		return EOPNOTSUPP;
-	err = vb_nic_count_up(&nic->counts.pds, VB_PDS_MAX);
+	err = vb_nic_count_up(&nic->counts.pds, vb_lowered(nic, VB_LIMIT_PD));
 	if (err)
 		return err;
 	pd = calloc(1, sizeof(*pd));

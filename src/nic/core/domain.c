@@ -6,6 +6,7 @@
 
 #include "base/refusal.h"
 #include "nic/core/internal.h"
+#include "nic/core/lowered.h"
 
 enum { BUFFER_ALIGN = 64 };
 
@@ -42,7 +43,8 @@ int vb_td_destroy(struct vb_td *td)
 static int check(const struct vb_ctx *ctx, const struct ibv_parent_domain_init_attr *attr)
 {
 	static const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-				      IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+				      IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
+				      VB_PARENT_DOMAIN_CC_UNPROTECTED;
 
 	if (!attr->pd || attr->pd->context != &ctx->ibv.context || (attr->comp_mask & ~known))
 		return vb_refuse(EINVAL,
@@ -97,7 +99,7 @@ int vb_parent_domain_create(struct vb_ctx *ctx, const struct ibv_parent_domain_i
 	int err = check(ctx, attr);
 
 	if (!err)
-		err = vb_nic_count_up(&ctx->nic->counts.pds, VB_PDS_MAX);
+		err = vb_nic_count_up(&ctx->nic->counts.pds, vb_lowered(ctx->nic, VB_LIMIT_PD));
 	if (err)
 		return err;
 	pd = pd_make(ctx, (struct vb_pd *)attr->pd);

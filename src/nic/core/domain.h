@@ -12,6 +12,12 @@
 
 #include "nic/core/ctx.h"
 
+/*
+ * IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC of rdma-core 65: where a device cannot
+ * reach a guest's protected memory, buffers may lie in unprotected memory. Ours reaches all.
+ */
+#define VB_PARENT_DOMAIN_CC_UNPROTECTED (1u << 2)
+
 struct vb_td {
 	struct ibv_td ibv;
 	_Atomic uint32_t users; /* parent domains */

@@ -7,12 +7,15 @@
 #include <errno.h>
 
 #include "engine/resp.h"
+#include "nic/core/ahn.h"
 #include "nic/core/ctx.h"
 #include "nic/core/export.h"
 #include "nic/core/later.h"
 #include "nic/core/slots.h"
 #include "nic/core/timer.h"
 
+struct vb_batch;
+struct vb_from;
 struct vb_steer;
 struct vb_rwq;
 struct vb_segment_port;
@@ -71,9 +74,12 @@ struct vb_framer_seat {
 
 /* What the NIC reports about itself. */
 struct vb_nic_identity {
-	uint64_t guid_be;
-	const struct vb_persona *persona;
+	uint64_t guid_be, system_guid_be;
+	struct vb_persona persona;
+	uint64_t most[VB_LIMITS]; /* lowered.h */
 	struct vb_gid_entry gids[VB_GIDS_MAX];
+	struct vb_neighbour neighbours[VB_GIDS_MAX];
+	unsigned neighbour_count;
 };
 
 /* The slots leased so far (slots.h). */
@@ -85,7 +91,7 @@ struct vb_nic_leased {
 
 /* Numbers of objects. */
 struct vb_nic_counts {
-	_Atomic uint32_t pds, cqs, srqs, ahs, qps, tds, counters;
+	_Atomic uint32_t pds, cqs, srqs, ahs, qps, tds, counters, comp_cntrs;
 };
 
 /* The last numbers assigned. */
@@ -156,6 +162,10 @@ struct vb_nic_special {
 	_Atomic(struct vb_xrc *) xrc; /* NULL: no XRC domain was ever opened (xrc.h) */
 	vb_lock xrc_lock;	      /* held to make xrc or segment */
 	_Atomic bool has_targets;     /* a DC target existed */
+	struct vb_ahns ahns;
+	/* Answers what is for no QP: vb_dc_nobody(), once there was a QP of SRD. */
+	void (*_Atomic nobody)(struct vb_batch *batch, const struct vb_from *from,
+			       const struct vb_pkt *pkt);
 };
 
 /* What another order is drawn for. */
@@ -211,6 +221,12 @@ static inline uint64_t vb_nic_now_ns(struct vb_nic *nic)
 static inline struct vb_nic *vb_nic_of(const struct ibv_context *context)
 {
 	return vb_ctx_of((struct ibv_context *)context)->nic;
+}
+
+/* SRD is what EFA alone offers: such a device is like EFA's in all else (control/efa.h). */
+static inline bool vb_nic_offers_srd(const struct vb_nic *nic)
+{
+	return nic->identity.persona.services & VB_OFFERS_SRD;
 }
 
 /* Counts an object against its limit; ENOMEM if that is reached. */

@@ -50,6 +50,7 @@ enum {
 	VB_TDS_MAX = 65536,
 	VB_COUNTERS_MAX = 65536,
 	VB_COUNTER_POINTS_MAX = 64, /* per object */
+	VB_COMP_CNTRS_MAX = 65536,
 	VB_FLOWS_MAX = 1 << 18,
 	VB_FLOW_GROUPS_MAX = 4096, /* combinations of priority and masks of flow rules */
 	VB_FLOW_SPECS_MAX = 10,

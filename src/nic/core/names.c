@@ -164,3 +164,16 @@ const char *vb_event_name(enum ibv_event_type type)
 {
 	return name_at(events, VB_ARRAY_LEN(events), type, "?");
 }
+bool vb_event_is_of_qp(enum ibv_event_type type)
+{
+	static const enum ibv_event_type of_qp[] = {
+		IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
+		IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED, IBV_EVENT_PATH_MIG,
+		IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_QP_LAST_WQE_REACHED,
+	};
+	unsigned i = 0;
+
+	while (i < VB_ARRAY_LEN(of_qp) && of_qp[i] != type)
+		i++;
+	return i < VB_ARRAY_LEN(of_qp);
+}

@@ -5,6 +5,7 @@
 /* The names that users know: those of <infiniband/verbs.h>. Pure: any thread. */
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* "INIT"; "?" if there is no such state. */
@@ -18,6 +19,9 @@ const char *vb_status_name(enum ibv_wc_status status);
 
 /* "IBV_EVENT_QP_FATAL"; "?" */
 const char *vb_event_name(enum ibv_event_type type);
+
+/* Is its element a QP? */
+bool vb_event_is_of_qp(enum ibv_event_type type);
 
 /*
  * The bits of a mask by name, "IBV_QP_AV | IBV_QP_PATH_MTU"; bits without a name in hexadecimal.

@@ -28,8 +28,8 @@
 #include "base/path.h"
 #include "nic/core/limits.h"
 #include "nic/core/nic_host.h"
-#include "nic/core/persona.h"
 #include "nic/core/stats.h"
+#include "topology/persona.h"
 
 struct vb_nic;
 struct vb_qp;
@@ -41,6 +41,13 @@ struct vb_gid_entry {
 	uint32_t mtu_bytes; /* of the interface */
 	bool loopback;
 	bool no_carrier; /* the interface is up, but cannot send */
+	bool v1;	 /* a row of RoCE v1, which is shown and not spoken */
+};
+
+/* An address of this host that is another device's. */
+struct vb_neighbour {
+	uint8_t gid[VB_GID_BYTES];
+	bool apart; /* in a fabric that this device does not reach */
 };
 
 /* Copies an entry; EINVAL if index >= VB_GIDS_MAX. An empty entry is all zero. */

@@ -6,6 +6,10 @@
 
 #include "base/check.h"
 #include "nic/core/internal.h"
+#include "nic/core/lowered.h"
+
+/* Narrow numbers of a slot: what 16 bits have room for beside the slot. */
+enum { NARROW_BITS = 16 - VB_SLOT_BITS };
 
 struct vb_slot *vb_nic_slot_find(struct vb_nic *nic, uint32_t number)
 {
@@ -83,18 +87,45 @@ static bool index_is_reserved(const struct vb_slot *slot, uint32_t index)
 	return slot->reserved[index / 64] >> (index % 64) & 1;
 }
 
-/* A number that no QP and no SRQ of the slot has. */
-static uint32_t slot_index_take(struct vb_slot *slot)
+/* 0 and 1 are management QPs; the last index of the last slot is VB_QPN_GROUP. */
+static bool index_is_free(struct vb_slot *slot, uint32_t index)
 {
+	return index >= 2 && index != VB_INDICES - 1 && !atomic_load(&slot->qp[index]) &&
+	       !atomic_load(&slot->srq[index]) && !index_is_reserved(slot, index);
+}
+
+/* Is it one of the numbers that 16 bits are enough for? */
+static bool index_is_narrow(const struct vb_slot *slot, uint32_t index)
+{
+	return index >> NARROW_BITS == (uint32_t)slot->slot >> 2;
+}
+
+/* A number that no QP and no SRQ of the slot has; on EFA none of those that are kept for others. */
+static uint32_t slot_index_take(struct vb_nic *nic, struct vb_slot *slot)
+{
+	bool keeps = vb_nic_offers_srd(nic);
 	uint32_t index;
 
 	do
 		index = slot->next_index++ & (VB_INDICES - 1);
-	/* 0 and 1 are management QPs; the last index of the last slot is VB_QPN_GROUP. */
-	while (index < 2 || index == VB_INDICES - 1 || atomic_load(&slot->qp[index]) ||
-	       atomic_load(&slot->srq[index]) || index_is_reserved(slot, index));
+	while (!index_is_free(slot, index) || (keeps && index_is_narrow(slot, index)));
 	slot->count++;
 	return index;
+}
+
+/* The same of these alone. VB_INDICES: all are in use. */
+static uint32_t slot_index_take_narrow(struct vb_nic *nic, struct vb_slot *slot)
+{
+	uint32_t first = (uint32_t)slot->slot >> 2 << NARROW_BITS, index;
+
+	for (unsigned i = 0; i < 1 << NARROW_BITS; i++) {
+		index = first | (slot->next_index++ & ((1u << NARROW_BITS) - 1));
+		if (index_is_free(slot, index)) {
+			slot->count++;
+			return index;
+		}
+	}
+	return VB_INDICES;
 }
 
 /* With the NIC's lock held. */
@@ -132,8 +163,11 @@ static int slot_take_locked(struct vb_nic *nic, struct vb_slot **out)
 	}
 }
 
+typedef uint32_t take_fn(struct vb_nic *nic, struct vb_slot *slot);
+
 /* Gives a number to either a QP or an SRQ. */
-static int number_take(struct vb_nic *nic, struct vb_qp *qp, struct vb_srq *srq, uint32_t *number)
+static int number_take(struct vb_nic *nic, take_fn *take, struct vb_qp *qp, struct vb_srq *srq,
+		       uint32_t *number)
 {
 	struct vb_slot *slot;
 	uint32_t index;
@@ -142,7 +176,11 @@ static int number_take(struct vb_nic *nic, struct vb_qp *qp, struct vb_srq *srq,
 	err = slot_take_locked(nic, &slot);
 	if (err)
 		return err;
-	index = slot_index_take(slot);
+	index = take(nic, slot);
+	if (index == VB_INDICES) {
+		vb_lock_drop(&nic->lock);
+		return ENOMEM;
+	}
 	*number = (uint32_t)slot->slot << VB_INDEX_BITS | index;
 	if (qp)
 		atomic_store_explicit(&slot->qp[index], qp, memory_order_release);
@@ -161,7 +199,7 @@ int vb_nic_qpn_reserve(struct vb_nic *nic, uint32_t *qpn)
 	err = slot_take_locked(nic, &slot);
 	if (err)
 		return err;
-	index = slot_index_take(slot);
+	index = slot_index_take(nic, slot);
 	slot->reserved[index / 64] |= 1ull << (index % 64);
 	*qpn = (uint32_t)slot->slot << VB_INDEX_BITS | index;
 	vb_lock_drop(&nic->lock);
@@ -193,16 +231,48 @@ bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn)
 
 int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
 {
-	int err = number_take(nic, qp, NULL, qpn);
+	int err = vb_nic_count_up(&nic->counts.qps, vb_lowered(nic, VB_LIMIT_QP));
+
+	if (err)
+		return err;
+	err = number_take(nic, slot_index_take, qp, NULL, qpn);
+	if (err)
+		atomic_fetch_sub(&nic->counts.qps, 1);
+	return err;
+}
+
+/* Their own number limits them: streams, which count as well, have other numbers. */
+int vb_nic_qp_add_narrow(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
+{
+	int err = number_take(nic, slot_index_take_narrow, qp, NULL, qpn);
 
 	if (!err)
 		atomic_fetch_add(&nic->counts.qps, 1);
 	return err;
 }
 
+int vb_nic_qp_add_here(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
+{
+	struct vb_slot *slot;
+	uint32_t index;
+
+	vb_lock_take(&nic->lock);
+	slot = slot_with_room(nic);
+	if (slot) {
+		index = slot_index_take(nic, slot);
+		*qpn = (uint32_t)slot->slot << VB_INDEX_BITS | index;
+		atomic_store_explicit(&slot->qp[index], qp, memory_order_release);
+	}
+	vb_lock_drop(&nic->lock);
+	if (!slot)
+		return ENOMEM;
+	atomic_fetch_add(&nic->counts.qps, 1);
+	return 0;
+}
+
 int vb_nic_srq_add(struct vb_nic *nic, struct vb_srq *srq, uint32_t *srqn)
 {
-	return number_take(nic, NULL, srq, srqn);
+	return number_take(nic, slot_index_take, NULL, srq, srqn);
 }
 
 struct vb_srq *vb_nic_srq_find(struct vb_nic *nic, uint32_t srqn)

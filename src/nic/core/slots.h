@@ -51,6 +51,24 @@ struct vb_slot *vb_nic_slot_find(struct vb_nic *nic, uint32_t number);
 
 struct vb_qp *vb_nic_qp_find(struct vb_nic *nic, uint32_t qpn);
 int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);
+/* The same under a QP's lock: leases no slot. ENOMEM: those leased are full. */
+int vb_nic_qp_add_here(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);
+
+/*
+ * Programs for EFA keep 16 bits of a QPN. On such a device the numbers that they see can be told
+ * from these: the index begins with those bits of the slot that its own place has no room for, and
+ * 6 bits are left to count. Other numbers of such a NIC are not of that form. ENOMEM: all in use.
+ */
+int vb_nic_qp_add_narrow(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn);
+
+/* The number of which a program has kept at least 16 bits. */
+static inline uint32_t vb_qpn_widen(uint32_t qpn)
+{
+	uint32_t slot = (qpn >> VB_INDEX_BITS & 3) | (qpn >> 6 & 0xff) << 2;
+
+	return slot << VB_INDEX_BITS | (qpn & (VB_INDICES - 1));
+}
+
 void vb_nic_qp_remove(struct vb_nic *nic, uint32_t qpn);
 
 /*

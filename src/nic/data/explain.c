@@ -13,24 +13,20 @@
 #include "nic/way/peer.h"
 #include "wire/grh.h"
 
-static const char *const kinds[] = {
-	[VB_K_SEND] = "SEND",
-	[VB_K_WRITE] = "RDMA WRITE",
-	[VB_K_READ_REQ] = "RDMA READ",
-	[VB_K_CMP_SWP] = "atomic compare and swap",
-	[VB_K_FETCH_ADD] = "atomic fetch and add",
-	[VB_K_ATOMIC_WRITE] = "ATOMIC WRITE",
-	[VB_K_FLUSH] = "FLUSH",
-	[VB_K_BIND] = "binding of a window",
-	[VB_K_TSO] = "TSO",
-	[VB_K_LOCAL_INV] = "local invalidation",
-	[VB_K_MKEY] = "configuration of an indirect key",
-	[VB_K_MEMCPY] = "copy",
-};
-
 static const char *kind_name(unsigned kind)
 {
-	return kind < VB_ARRAY_LEN(kinds) && kinds[kind] ? kinds[kind] : "request";
+	/* What is carried out here, and makes no packet of its own. */
+	static const char *const local[] = {
+		[VB_K_BIND] = "binding of a window",
+		[VB_K_TSO] = "TSO",
+		[VB_K_LOCAL_INV] = "local invalidation",
+		[VB_K_MKEY] = "configuration of an indirect key",
+		[VB_K_MEMCPY] = "copy",
+	};
+	const char *words = kind < VB_ARRAY_LEN(local) ? local[kind] : NULL;
+
+	words = words ? words : vb_kind_words(kind);
+	return words ? words : "request";
 }
 
 /* 0: none, as a receive QP of XRC has before the SRQ of a request is found. */

@@ -13,6 +13,7 @@
 #include "engine/newer.h"
 #include "nic/data/explain.h"
 #include "nic/data/acks.h"
+#include "nic/queue/comp_cntr.h"
 #include "nic/mem/journal.h"
 #include "nic/mem/mkey.h"
 #include "nic/data/qp.h"
@@ -37,19 +38,13 @@ static inline __attribute__((always_inline)) void
 complete_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
 	      enum ibv_wc_status status, enum vb_why why)
 {
-	struct vb_cqe cqe;
-
-	if (vb_tm_is_own(wqe)) {
-		vb_tm_sent(qp, wqe, status);
-		return;
-	}
-	cqe = (struct vb_cqe){
+	struct vb_cqe cqe = {
 		.wc = { .wr_id = wqe->wr_id,
 			.status = status,
 			.opcode = (enum ibv_wc_opcode)wqe->wc_opcode,
 			.vendor_err = why,
 			.byte_len = wqe->bytes,
-			.qp_num = qp->ibv.qp.qp_num },
+			.qp_num = qp->user.qpn },
 		.solicited = status != IBV_WC_SUCCESS,
 		.user = &qp->user,
 		.sq_released = index + 1 - qp->req.own.done,
@@ -61,14 +56,34 @@ complete_send(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
 	vb_cq_push((struct vb_cq *)qp->ibv.qp.send_cq, &cqe);
 }
 
+/* A work request of our own, or one that is counted; only the latter may be unsignaled. */
+static __attribute__((cold, noinline)) void
+complete_aside(struct vb_qp *qp, const struct vb_wqe *wqe, uint32_t index,
+	       enum ibv_wc_status status, enum vb_why why)
+{
+	if (vb_tm_is_own(wqe)) {
+		vb_tm_sent(qp, wqe, status);
+		return;
+	}
+	vb_counted_sent(qp->user.counted, wqe, status);
+	if (status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED))
+		complete_send(qp, wqe, index, status, why);
+}
+
 static __attribute__((cold, noinline)) void send_failed(struct vb_qp *qp, const struct vb_wqe *wqe,
 							uint32_t index,
 							enum ibv_wc_status status)
 {
 	enum vb_why why = vb_explain_send(qp, wqe, index, status);
 
+	if (qp->service->fail.translate)
+		qp->service->fail.translate(qp, &status);
 	VB_PROBE(wc_error, qp->ibv.qp.qp_num, wqe->wr_id, status, why);
-	complete_send(qp, wqe, index, status, why);
+	why = (enum vb_why)vb_why_vendor(qp->nic, status, why);
+	if (wqe->flags & VB_WQE_ASIDE)
+		complete_aside(qp, wqe, index, status, why);
+	else
+		complete_send(qp, wqe, index, status, why);
 }
 
 void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t index,
@@ -78,7 +93,11 @@ void vb_host_send_done(struct vb_req *req, const struct vb_wqe *wqe, uint32_t in
 
 	if (status != IBV_WC_SUCCESS)
 		send_failed(qp, wqe, index, status);
-	else if (wqe->flags & IBV_SEND_SIGNALED)
+	else if (!(wqe->flags & (IBV_SEND_SIGNALED | VB_WQE_ASIDE)))
+		return;
+	else if (wqe->flags & VB_WQE_ASIDE)
+		complete_aside(qp, wqe, index, IBV_WC_SUCCESS, VB_WHY_NONE);
+	else
 		complete_send(qp, wqe, index, IBV_WC_SUCCESS, VB_WHY_NONE);
 }
 
@@ -192,6 +211,16 @@ enum vb_verdict vb_host_recv_write(struct vb_resp *resp, uint32_t offset, const 
 	return VB_OK;
 }
 
+static __attribute__((noinline)) void add_extras(struct vb_qp *qp, struct vb_cqe *cqe)
+{
+	if (qp->user.is_counted)
+		vb_counted_received(qp->user.counted, &cqe->wc);
+	if (qp->user.has_parcels && vb_parcel_goes(qp)) {
+		cqe->note = VB_CQE_PARCEL;
+		cqe->user = &qp->user;
+	}
+}
+
 void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 		       const struct vb_op_info *info, uint32_t bytes, enum ibv_wc_status status)
 {
@@ -209,7 +238,8 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 
 	if (status != IBV_WC_SUCCESS) {
 		cqe.solicited = true;
-		cqe.wc.vendor_err = vb_why_verdict((enum vb_verdict)resp->verdict);
+		cqe.wc.vendor_err = vb_why_vendor(qp->nic, status,
+						  vb_why_verdict((enum vb_verdict)resp->verdict));
 		VB_PROBE(wc_error, cqe.wc.qp_num, cqe.wc.wr_id, status, cqe.wc.vendor_err);
 	}
 	if (info->headers & VB_H_IMM) {
@@ -225,10 +255,8 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 		cqe.wc.src_qp = pkt->sqpn;
 		cqe.wc.sl = qp->special.rx_ipv4 ? 2 : 1;
 	}
-	if (qp->user.has_parcels && vb_parcel_goes(qp)) {
-		cqe.note = VB_CQE_PARCEL;
-		cqe.user = &qp->user;
-	}
+	if (qp->user.has_extras)
+		add_extras(qp, &cqe);
 	if (resp->mark)
 		vb_tm_done(qp, &cqe);
 	else if (vb_transport_aims(resp->transport))

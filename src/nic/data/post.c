@@ -193,9 +193,7 @@ static inline void begin(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 	wqe->kind = row->kind;
 	wqe->extra = row->extra;
 	wqe->wc_opcode = row->wc_opcode;
-	wqe->flags = (uint8_t)wr->send_flags;
-	if (qp->made.sq_sig_all)
-		wqe->flags |= IBV_SEND_SIGNALED;
+	wqe->flags = (uint8_t)wr->send_flags | qp->made.wqe_flags;
 	/* or inv_rkey, which is at the same offset in both structures */
 	wqe->imm_be = wr->imm_data;
 }
@@ -334,6 +332,36 @@ static inline void send_off(struct vb_qp *qp, enum ibv_qp_state state)
 	}
 }
 
+/* Nothing can be posted here; perhaps elsewhere. Returns 0 if that is done, else an errno. */
+static __attribute__((cold, noinline)) int
+cannot_post(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad, int err)
+{
+	*bad = wr;
+	if (err == VB_POST_ELSEWHERE)
+		err = qp->service->post.list(qp, wr, bad);
+	if (err)
+		vb_send_refused(qp, *bad, err);
+	return err;
+}
+
+int vb_qp_post_check(struct vb_qp *qp, const struct ibv_send_wr *wr, const struct vb_post *post)
+{
+	const struct opcode_row *row;
+	int err = opcode_row(qp, wr, post, &row);
+
+	return err ? err : check(qp, wr, row, post);
+}
+
+int vb_qp_post_one(struct vb_qp *qp, const struct ibv_send_wr *wr, const struct vb_post *post)
+{
+	struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
+	int err = decode(qp, wr, post, wqe);
+
+	if (!err)
+		vb_req_commit(&qp->req, wqe);
+	return err;
+}
+
 int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	enum ibv_qp_state state;
@@ -344,8 +372,9 @@ int vb_qp_post_send(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	if (wr)
 		err = can_post(qp, state);
 	if (err) {
-		*bad = wr;
-		vb_send_refused(qp, wr, err);
+		err = cannot_post(qp, wr, bad, err);
+		vb_lock_drop(&qp->lock);
+		return err;
 	}
 	for (; wr && !err; wr = wr->next) {
 		struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, qp->req.tail);
@@ -372,13 +401,15 @@ int vb_qp_post_batch(struct vb_qp *qp, const struct vb_post *posts, uint32_t cou
 	vb_lock_take(&qp->lock);
 	state = vb_qp_state(qp);
 	err = can_post(qp, state);
+	if (err == VB_POST_ELSEWHERE) {
+		err = qp->service->post.batch(qp, posts, count, &done);
+		goto out;
+	}
 	from = qp->req.tail;
 	for (uint32_t i = 0; i < count && !err; done = i++)
 		err = sq_full(qp, i) ? ENOMEM
 				     : decode(qp, &posts[i].wr, &posts[i],
 					      vb_sq_at(&qp->req.sq, from + i));
-	if (err && count)
-		vb_send_refused(qp, &posts[done].wr, err);
 	if (!err) {
 		for (uint32_t i = 0; i < count; i++) {
 			struct vb_wqe *wqe = vb_sq_at(&qp->req.sq, from + i);
@@ -389,6 +420,9 @@ int vb_qp_post_batch(struct vb_qp *qp, const struct vb_post *posts, uint32_t cou
 		}
 		send_off(qp, state);
 	}
+out:
+	if (err && count)
+		vb_send_refused(qp, &posts[done].wr, err);
 	vb_lock_drop(&qp->lock);
 	return err;
 }

@@ -56,6 +56,14 @@ int vb_qp_post_batch(struct vb_qp *qp, const struct vb_post *posts, uint32_t cou
 #define VB_SEND_FLAGS_KNOWN                                                                       \
 	((unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE))
 
+/*
+ * For services with send queues of their own (vb_service_post.list). check: what can be said of a
+ * work request before it is queued. one: queues it, in a queue with room; it does not leave yet. 0
+ * or an errno. QP locked.
+ */
+int vb_qp_post_check(struct vb_qp *qp, const struct ibv_send_wr *wr, const struct vb_post *post);
+int vb_qp_post_one(struct vb_qp *qp, const struct ibv_send_wr *wr, const struct vb_post *post);
+
 /* Posts the BIND of a type 1 window, which applications cannot post themselves (window.c). */
 int vb_qp_post_bind(struct vb_qp *qp, const struct ibv_send_wr *wr);
 

@@ -41,6 +41,7 @@ struct vb_unacked;
 struct vb_qp_made {
 	struct ibv_qp_cap cap;
 	int sq_sig_all;
+	uint8_t wqe_flags; /* that all work requests have: SIGNALED with sq_sig_all, VB_WQE_ASIDE */
 	uint32_t create_flags;	       /* enum ibv_qp_create_flags */
 	uint32_t dv_flags;	       /* enum vb_qp_dv_flag (qp_flags.h) */
 	bool sq_borrowed, rq_borrowed; /* the ring belongs to the parent domain (domain.h) */
@@ -250,7 +251,7 @@ void vb_export_qp_locked(struct vb_qp *qp);
 
 /* --- changing attributes (qp_modify.c), for any type --- */
 
-int vb_qp_values_check(const struct ibv_qp_attr *attr, int mask);
+int vb_qp_values_check(const struct vb_nic *nic, const struct ibv_qp_attr *attr, int mask);
 int vb_qp_path_check(struct vb_qp *qp, const struct ibv_ah_attr *av, enum ibv_mtu mtu,
 		     struct vb_path *path);
 void vb_qp_attr_keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask);

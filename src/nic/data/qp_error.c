@@ -9,6 +9,7 @@
 #include "nic/core/quiesce.h"
 #include "nic/core/timer.h"
 #include "nic/data/acks.h"
+#include "nic/queue/comp_cntr.h"
 #include "nic/data/explain.h"
 #include "nic/data/migrate.h"
 #include "nic/data/qp.h"
@@ -28,18 +29,21 @@ void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type)
 	vb_ctx_event_push(vb_ctx_of(qp->ibv.qp.context), &event, &qp->events.delivered);
 }
 
-static void flush_one_recv(struct vb_qp *qp, uint64_t wr_id)
+void vb_qp_flush_one_recv(struct vb_qp *qp, uint64_t wr_id)
 {
 	struct vb_cqe cqe = {
 		.wc = { .wr_id = wr_id,
 			.status = IBV_WC_WR_FLUSH_ERR,
 			.opcode = IBV_WC_RECV,
-			.vendor_err = VB_WHY_FLUSHED,
+			.vendor_err = vb_why_vendor(qp->nic, IBV_WC_WR_FLUSH_ERR,
+						     VB_WHY_FLUSHED),
 			.qp_num = qp->ibv.qp.qp_num },
 		.solicited = true,
 	};
 
 	VB_PROBE(wc_error, cqe.wc.qp_num, wr_id, cqe.wc.status, cqe.wc.vendor_err);
+	if (qp->user.is_counted)
+		vb_counted_received(qp->user.counted, &cqe.wc);
 	if (qp->resp.mark)
 		vb_tm_done(qp, &cqe);
 	else
@@ -53,13 +57,13 @@ void vb_qp_flush_recv_locked(struct vb_qp *qp)
 	vb_unacked_give(qp);
 	if (qp->resp.has_recv) {
 		qp->resp.has_recv = false;
-		flush_one_recv(qp, qp->resp.recv.wr_id);
+		vb_qp_flush_one_recv(qp, qp->resp.recv.wr_id);
 	}
 	if (!qp->ibv.qp.srq) {
 		vb_rq_await_posts(qp->recv.rq);
 		vb_explain_flush(qp, "receive", vb_rq_count(qp->recv.rq));
 		while (vb_rq_take(qp->recv.rq, &recv))
-			flush_one_recv(qp, recv.wr_id);
+			vb_qp_flush_one_recv(qp, recv.wr_id);
 	} else if (!qp->events.last_wqe) {
 		/* IBA 10.2.9.3: this QP takes nothing from the SRQ any more. */
 		qp->events.last_wqe = true;

@@ -21,6 +21,7 @@ struct vb_qp;
 /* Moves it to the error state: flushes everything. */
 void vb_qp_fail_locked(struct vb_qp *qp);
 void vb_qp_flush_recv_locked(struct vb_qp *qp);
+void vb_qp_flush_one_recv(struct vb_qp *qp, uint64_t wr_id);
 void vb_qp_event(struct vb_qp *qp, enum ibv_event_type type);
 
 /* Acts on the outcome of a requester's step, and sets the timer. */

@@ -19,6 +19,8 @@ enum vb_qp_dv_flag {
 	VB_QP_MKEY_CONFIGURE = 1 << 8, /* builder */
 	VB_QP_MEMCPY = 1 << 9,	       /* builder */
 	VB_QP_RAW_WQE = 1 << 10,       /* builder */
+	/* a permission: messages may be received in any order. They keep theirs */
+	VB_QP_OOO_DP = 1 << 11,
 };
 
 #define VB_QP_DV_BUILDER                                                                          \

@@ -54,6 +54,10 @@ enum vb_service_trait {
 	VB_PARCELS_FETCH = 1 << 15, /* ... and so may answers */
 	/* States. */
 	VB_RETURNS = 1 << 16, /* to RESET and to ERR, from any state */
+	/* Posting. */
+	VB_UD_ADDRESS = 1 << 17, /* ibv_wr_set_ud_addr() sets vb_post.dc */
+	/* Completions. */
+	VB_IS_COUNTED = 1 << 18, /* a completion counter can be attached (comp_cntr.h) */
 };
 
 /* A transition: the attributes that it requires, and those that it allows. */
@@ -88,6 +92,11 @@ struct vb_service_modify {
 	uint32_t header_bytes;	/* of a packet's headers beyond those of RC */
 	uint32_t fetches_min, fetches_max; /* bounds of max_rd_atomic; 0, 0: none */
 	void (*reset)(struct vb_qp *qp);   /* the QP forgets its state; locked */
+	/* Attributes that it has from RTR on, and the application cannot or need not set. */
+	struct vb_preset {
+		uint8_t rnr_retry, min_rnr_timer;
+		unsigned access;
+	} preset;
 };
 
 /* Receiving. QP held by the batch. */
@@ -109,7 +118,10 @@ struct vb_service_receive {
 };
 
 /* Posting. */
-enum { VB_POST_LATE = -1 }; /* queued nevertheless, and completed with LOC_QP_OP_ERR in its turn */
+enum {
+	VB_POST_LATE = -1, /* queued nevertheless, and completed with LOC_QP_OP_ERR in its turn */
+	VB_POST_ELSEWHERE = -2, /* the service has send queues of its own */
+};
 
 #define VB_POSTS(opcode) (1u << (opcode))
 
@@ -123,6 +135,13 @@ struct vb_service_post {
 	/* Stores the destination in the work request. */
 	void (*address)(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
 			const struct vb_post *post);
+	/*
+	 * Posts a list, or a batch of `count` from a builder, instead of post.c, to send queues
+	 * that are not the QP's own. QP locked, RTS or beyond. As vb_qp_post_send(), _batch().
+	 */
+	int (*list)(struct vb_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+	int (*batch)(struct vb_qp *qp, const struct vb_post *posts, uint32_t count,
+		     uint32_t *done);
 	/* IBV_WR_TSO. 0 or an errno. */
 	int (*tso_decode)(const struct vb_qp *qp, const struct ibv_send_wr *wr, struct vb_wqe *wqe);
 };
@@ -140,6 +159,8 @@ struct vb_service_send {
 
 /* Failures and events. QP locked. */
 struct vb_service_fail {
+	/* What a work request that failed completes with. */
+	void (*translate)(struct vb_qp *qp, enum ibv_wc_status *status);
 	/* The oldest work request failed, and is completed. Returns true if the QP continues. */
 	bool (*isolate)(struct vb_qp *qp);
 	void (*fail)(struct vb_qp *qp); /* it is in the error state, before anything is flushed */
@@ -163,6 +184,7 @@ struct vb_service_handle {
 
 struct vb_service {
 	const char *name;  /* as users know it: "RC" */
+	uint8_t offered;   /* enum vb_offered: a persona has to offer one of these; 0: none */
 	uint8_t transport; /* enum vb_transport: of packets sent */
 	uint32_t traits;   /* enum vb_service_trait */
 	struct vb_service_create create;

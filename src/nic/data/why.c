@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "nic/core/internal.h"
 #include "nic/core/names.h"
 
 static const struct {
@@ -116,4 +117,25 @@ enum vb_why vb_why_verdict(enum vb_verdict verdict)
 	};
 
 	return whys[verdict];
+}
+
+uint32_t vb_why_vendor(const struct vb_nic *nic, enum ibv_wc_status status, enum vb_why why)
+{
+	static const uint8_t efa[] = {
+		[IBV_WC_WR_FLUSH_ERR] = 1,
+		[IBV_WC_LOC_QP_OP_ERR] = 2,
+		[IBV_WC_LOC_PROT_ERR] = 5,
+		[IBV_WC_LOC_LEN_ERR] = 6,
+		[IBV_WC_REM_ACCESS_ERR] = 7,
+		[IBV_WC_REM_ABORT_ERR] = 8,
+		[IBV_WC_REM_INV_RD_REQ_ERR] = 9,
+		[IBV_WC_RNR_RETRY_EXC_ERR] = 10,
+		[IBV_WC_REM_INV_REQ_ERR] = 11,
+		[IBV_WC_BAD_RESP_ERR] = 12,
+		[IBV_WC_RESP_TIMEOUT_ERR] = 13,
+	};
+
+	if (!vb_nic_offers_srd(nic))
+		return why;
+	return (unsigned)status < VB_ARRAY_LEN(efa) ? efa[status] : 0;
 }

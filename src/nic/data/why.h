@@ -15,6 +15,8 @@
 #include "engine/verdict.h"
 #include "nic/core/export.h"
 
+struct vb_nic;
+
 /* X(code, NAME, what it means, what to look at) */
 /* clang-format off */
 #define VB_WHYS(X) \
@@ -116,5 +118,11 @@ enum vb_why vb_why_sge(const struct vb_access *access, char words[VB_WHY_BYTES])
 
 /* The code of a responder's verdict. */
 enum vb_why vb_why_verdict(enum vb_verdict verdict);
+
+/*
+ * What a completion has as vendor_err: our code, but EFA's own on a device that calls itself EFA,
+ * since its programs decide by that what to do.
+ */
+uint32_t vb_why_vendor(const struct vb_nic *nic, enum ibv_wc_status status, enum vb_why why);
 
 #endif

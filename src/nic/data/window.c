@@ -8,6 +8,7 @@
 #include "nic/core/quiesce.h"
 #include "nic/data/post.h"
 #include "nic/mem/mkey.h"
+#include "nic/core/lowered.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -183,7 +184,7 @@ static int key_add(struct vb_nic *nic, struct vb_mw *mw)
 	int err = 0;
 
 	vb_lock_take(&nic->keys.lock);
-	if (nic->keys.mws == VB_MWS_MAX) {
+	if (nic->keys.mws >= vb_lowered(nic, VB_LIMIT_MW)) {
 		err = ENOMEM;
 	} else {
 		nic->keys.mws++;

@@ -15,6 +15,7 @@
 #include "nic/core/quiesce.h"
 #include "nic/mem/mem_kinds.h"
 #include "nic/mem/mkey.h"
+#include "nic/core/lowered.h"
 
 #define ACCESS_KNOWN                                                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |              \
@@ -124,7 +125,7 @@ static int key_add(struct vb_nic *nic, struct vb_mr *mr)
 	int err = 0;
 
 	vb_lock_take(&keys->lock);
-	if (keys->mrs == VB_MRS_MAX) {
+	if (keys->mrs >= vb_lowered(nic, VB_LIMIT_MR)) {
 		err = ENOMEM;
 	} else {
 		keys->mrs++;
@@ -293,7 +294,8 @@ static int memory_fits(struct vb_nic *nic, const void *addr, size_t bytes, uint6
 			       ? vb_refuse(EINVAL, "a region of the whole address space has its "
 						   "own addresses, and no huge pages")
 			       : 0;
-	if (bytes > VB_MR_BYTES_MAX || iova + bytes < iova || (uintptr_t)addr + bytes < bytes)
+	if (bytes > nic->identity.most[VB_LIMIT_MR_SIZE] || iova + bytes < iova ||
+	    (uintptr_t)addr + bytes < bytes)
 		return vb_refuse(EINVAL, "%zu octets at %p (iova 0x%" PRIx64 ") pass the end "
 					 "of the address space, or max_mr_size",
 				 bytes, addr, iova);

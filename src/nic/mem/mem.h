@@ -27,6 +27,7 @@ struct vb_mr {
 	struct vb_shared shared;
 	uint32_t windows; /* windows bound to it (the keys' lock) */
 	struct vb_dm *dm; /* VB_MR_DM */
+	_Atomic uint32_t *users; /* owned by `abi`: of what it was registered with; or NULL */
 	struct vb_handle handle;
 };
 

@@ -2,6 +2,7 @@
 
 /* Regions of memory other than the application's, and attributes of all kinds. */
 
+#include "engine/newer.h"
 #include "nic/mem/mem_kinds.h"
 
 #include <errno.h>
@@ -194,7 +195,7 @@ void vb_mem_query(const struct vb_nic *nic, struct ibv_device_attr_ex *attr)
 
 	attr->max_dm_size = nic->host.memory ? VB_DM_BYTES_MAX : 0;
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
-	attr->odp_caps.per_transport_caps.rc_odp_caps = all;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = all | VB_ODP_FLUSH | VB_ODP_ATOMIC_WRITE;
 	attr->xrc_odp_caps = attr->orig_attr.device_cap_flags & IBV_DEVICE_XRC ? all : 0;
 	/* No READ, no atomics, and no SRQ (ibv_create_qp(3)). */
 	attr->odp_caps.per_transport_caps.uc_odp_caps = both | IBV_ODP_SUPPORT_WRITE;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "nic/core/quiesce.h"
+#include "nic/core/lowered.h"
 
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define ACCESS_KNOWN (REMOTE | IBV_ACCESS_LOCAL_WRITE)
@@ -170,7 +171,7 @@ int vb_mkey_create(struct vb_pd *pd, uint32_t flags, uint16_t *entries, struct v
 	if ((flags & ~known) || !*entries || *entries > UINT16_MAX - ENTRIES_ROUND)
 		return EINVAL;
 	vb_lock_take(&nic->keys.lock);
-	if (nic->keys.mrs < VB_MRS_MAX)
+	if (nic->keys.mrs < vb_lowered(nic, VB_LIMIT_MR))
 		mkey = make(&nic->keys);
 	if (mkey) {
 		mkey->flags = flags;

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/refusal.h"
 #include "nic/core/domain.h"
+#include "nic/core/lowered.h"
 
 #define STAMP_FLAGS                                                                               \
 	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                         \
@@ -81,9 +82,9 @@ static int check(const struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *att
 				 "comp_mask 0x%x, flags 0x%x or wc_flags 0x%" PRIx64
 				 " has a bit that is not known here",
 				 attr->comp_mask, flags, (uint64_t)attr->wc_flags);
-	if (attr->cqe < 1 || attr->cqe > VB_CQE_MAX)
+	if (attr->cqe < 1 || attr->cqe > vb_lowered(ctx->nic, VB_LIMIT_CQE))
 		return vb_refuse(EINVAL, "cqe is %u; a CQ holds 1 to %u completions (max_cqe)",
-				 attr->cqe, (unsigned)VB_CQE_MAX);
+				 attr->cqe, vb_lowered(ctx->nic, VB_LIMIT_CQE));
 	if (attr->comp_vector >= VB_COMP_VECTORS)
 		return vb_refuse(EINVAL, "comp_vector is %d; vectors are 0 to %d "
 					 "(num_comp_vectors)",
@@ -147,7 +148,7 @@ int vb_cq_create_ex(struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr, 
 
 	if (err)
 		return err;
-	err = vb_nic_count_up(&ctx->nic->counts.cqs, VB_CQS_MAX);
+	err = vb_nic_count_up(&ctx->nic->counts.cqs, vb_lowered(ctx->nic, VB_LIMIT_CQ));
 	if (err)
 		return err;
 	err = cq_make(ctx, attr, flags, out);
@@ -248,13 +249,14 @@ int vb_cq_parcels_make(struct vb_cq *cq)
 int vb_cq_resize(struct vb_cq *cq, int cqe)
 {
 	bool borrowed, old_borrowed;
-	uint32_t size;
+	uint32_t size, most;
 	void *ring, *old;
 	int err;
 
-	if (cqe < 1 || cqe > VB_CQE_MAX)
+	most = vb_lowered(vb_nic_of(cq->ibv.cq.context), VB_LIMIT_CQE);
+	if (cqe < 1 || (uint32_t)cqe > most)
 		return vb_refuse(EINVAL, "cqe is %d; a CQ holds 1 to %u completions (max_cqe)", cqe,
-				 (unsigned)VB_CQE_MAX);
+				 most);
 	size = ring_size(cqe);
 	err = ring_make(cq, size, &ring, &borrowed);
 	if (err)

@@ -16,10 +16,20 @@ enum vb_cqe_note {
 };
 
 /* The part of a QP that its CQs know: what completions release and bring along. */
+struct vb_counted;
+
 struct vb_cq_user {
 	struct vb_parcels *parcels;   /* NULL: no data inside completions */
+	struct vb_counted *counted;   /* NULL: no counter is attached (comp_cntr.h) */
 	_Atomic uint32_t sq_released; /* send queue places that the application has got back */
-	bool has_parcels;	      /* small data travels inside completions (parcel.h) */
+	uint32_t qpn;		      /* in its send completions: SRD's streams name their QP */
+	union {
+		struct {
+			bool has_parcels; /* small data travels inside completions (parcel.h) */
+			bool is_counted;  /* receives have a counter (comp_cntr.h) */
+		};
+		uint16_t has_extras; /* not 0: there is one of these */
+	};
 };
 
 /* A completion, and what is released when the application takes it. */
@@ -33,6 +43,7 @@ struct vb_cqe {
 		uint32_t sq_released; /* ... up to this place */
 		uint32_t tm_priv;
 		uint32_t flow_tag; /* of a received frame (raw.h): the rule's, or 0 */
+		uint32_t ahn;	   /* received by SRD: the sender's GID (core/ahn.h) */
 	};
 	bool solicited;
 	uint8_t note; /* enum vb_cqe_note */

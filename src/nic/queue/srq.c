@@ -11,15 +11,18 @@
 #include "base/refusal.h"
 #include "nic/core/domain.h"
 #include "nic/core/internal.h"
+#include "nic/core/lowered.h"
 #include "nic/queue/rq.h"
 
-static int check_attr(const struct ibv_srq_attr *attr)
+static int check_attr(const struct vb_nic *nic, const struct ibv_srq_attr *attr)
 {
-	if (attr->max_wr > VB_SRQ_WR_MAX || attr->max_sge > VB_SGE_MAX)
+	uint32_t wr_most = vb_lowered(nic, VB_LIMIT_SRQ_WR);
+	uint32_t sge_most = vb_lowered(nic, VB_LIMIT_SRQ_SGE);
+
+	if (attr->max_wr > wr_most || attr->max_sge > sge_most)
 		return vb_refuse(EINVAL, "max_wr is %u and max_sge %u; they may be at most %u "
 					 "and %u",
-				 attr->max_wr, attr->max_sge, (unsigned)VB_SRQ_WR_MAX,
-				 (unsigned)VB_SGE_MAX);
+				 attr->max_wr, attr->max_sge, wr_most, sge_most);
 	return 0;
 }
 
@@ -27,13 +30,13 @@ static int check_attr(const struct ibv_srq_attr *attr)
  * As many as hardware gives, 2^n - 1: programs written for it post more than they asked for. A
  * request for none gets one, as from mlx5.
  */
-static uint32_t granted(uint32_t wr_max)
+static uint32_t granted(const struct vb_nic *nic, uint32_t wr_max)
 {
 	uint32_t size = 2;
 
 	while (size - 1 < wr_max)
 		size *= 2;
-	return (uint32_t)vb_min_u64(size - 1, VB_SRQ_WR_MAX);
+	return (uint32_t)vb_min_u64(size - 1, vb_lowered(nic, VB_LIMIT_SRQ_WR));
 }
 
 /* *ring is NULL if the memory is to be ours, which is allocated at the first post. */
@@ -60,13 +63,13 @@ int vb_srq_make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context
 	struct vb_srq *srq;
 	uint32_t wr_max;
 	void *ring;
-	int err = check_attr(attr);
+	int err = check_attr(nic, attr);
 
 	if (!err)
-		err = vb_nic_count_up(&nic->counts.srqs, VB_SRQS_MAX);
+		err = vb_nic_count_up(&nic->counts.srqs, vb_lowered(nic, VB_LIMIT_SRQ));
 	if (err)
 		return err;
-	wr_max = granted(attr->max_wr);
+	wr_max = granted(nic, attr->max_wr);
 	srq = calloc(1, sizeof(*srq));
 	if (!srq) {
 		atomic_fetch_sub(&nic->counts.srqs, 1);
@@ -112,12 +115,13 @@ struct resize {
 
 static int resize_begin(struct vb_srq *srq, uint32_t wr_max, struct resize *resize)
 {
+	const struct vb_nic *nic = vb_nic_of(srq->ibv.context);
+	uint32_t most = vb_lowered(nic, VB_LIMIT_SRQ_WR);
 	int err;
 
-	if (!wr_max || wr_max > VB_SRQ_WR_MAX)
-		return vb_refuse(EINVAL, "max_wr is %u; it may be 1 to %u", wr_max,
-				 (unsigned)VB_SRQ_WR_MAX);
-	err = ring_borrow((struct vb_pd *)srq->ibv.pd, granted(wr_max), srq->rq.sge_max,
+	if (!wr_max || wr_max > most)
+		return vb_refuse(EINVAL, "max_wr is %u; it may be 1 to %u", wr_max, most);
+	err = ring_borrow((struct vb_pd *)srq->ibv.pd, granted(nic, wr_max), srq->rq.sge_max,
 			  &resize->ring);
 	resize->borrowed = resize->ring != NULL;
 	return err;
@@ -127,7 +131,8 @@ static int resize_begin(struct vb_srq *srq, uint32_t wr_max, struct resize *resi
 static int resize_locked(struct vb_srq *srq, uint32_t wr_max, struct resize *resize)
 {
 	bool borrowed = resize->borrowed;
-	int err = vb_rq_resize(&srq->rq, granted(wr_max), &resize->ring);
+	uint32_t size = granted(vb_nic_of(srq->ibv.context), wr_max);
+	int err = vb_rq_resize(&srq->rq, size, &resize->ring);
 
 	if (err == EINVAL)
 		return vb_refuse(err, "max_wr is %u, but %u receive requests wait", wr_max,

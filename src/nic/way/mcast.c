@@ -6,6 +6,7 @@
 
 #include "base/refusal.h"
 #include "nic/core/ah.h"
+#include "nic/core/lowered.h"
 
 #define BUCKETS 64u
 
@@ -188,7 +189,7 @@ static int begin(struct vb_nic *nic, struct group **at, const uint8_t gid[VB_GID
 	struct group *group;
 	int err;
 
-	if (nic->special.groups->count == VB_GROUPS_MAX)
+	if (nic->special.groups->count >= vb_lowered(nic, VB_LIMIT_MCAST_GRP))
 		return ENOMEM;
 	group = calloc(1, sizeof(*group));
 	if (!group)
@@ -225,7 +226,9 @@ int vb_group_attach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 	if (!*at)
 		err = begin(nic, at, gid, qp);
 	else if (place_of(*at, qp) == (*at)->count) /* a QP is entered once, and gets one copy */
-		err = (*at)->count < VB_GROUP_QPS_MAX ? add(nic, *at, qp) : ENOMEM;
+		err = (*at)->count < vb_lowered(nic, VB_LIMIT_MCAST_QP_ATTACH)
+			      ? add(nic, *at, qp)
+			      : ENOMEM;
 	vb_lock_drop(&nic->special.groups->lock);
 	return err;
 }

@@ -85,6 +85,16 @@ static __attribute__((cold, noinline)) void dropped(struct vb_batch *batch, cons
 	vb_explain_drop(batch->nic, qp, has_path ? &from->frame->path : NULL, pkt, info, reason);
 }
 
+/* It is for no QP. A QP of SRD wants to be told. */
+static __attribute__((cold, noinline)) void
+nobody(struct vb_batch *batch, const struct vb_from *from, const struct vb_pkt *pkt,
+       const struct vb_op_info *info)
+{
+	dropped(batch, NULL, from, pkt, info, VB_STAT_DROP_NO_QP);
+	if (info->kind == VB_K_CONNECT_SRD && batch->nic->special.nobody)
+		batch->nic->special.nobody(batch, from, pkt);
+}
+
 /* Gives a packet to its QP. from->frame is also set for datagrams from rings. */
 static void receive(struct vb_batch *batch, const struct vb_from *from, const struct vb_pkt *pkt,
 		    const struct vb_op_info *info)
@@ -92,7 +102,7 @@ static void receive(struct vb_batch *batch, const struct vb_from *from, const st
 	struct vb_qp *qp = vb_batch_find(batch, pkt->dqpn);
 
 	if (!qp) {
-		dropped(batch, NULL, from, pkt, info, VB_STAT_DROP_NO_QP);
+		nobody(batch, from, pkt, info);
 		return;
 	}
 	vb_batch_hold(batch, qp);

@@ -108,6 +108,10 @@ void vb_gids_merge(struct vb_gids *gids, const struct vb_gid_entry *found, unsig
 	static const struct vb_gid_entry none;
 	unsigned free_index = 0;
 
+	if (gids->of.anew) {
+		memset(gids->entry, 0, sizeof(gids->entry));
+		gids->count = 0;
+	}
 	for (unsigned i = 0; i < gids->count; i++) {
 		const struct vb_gid_entry *now = find(found, count, &gids->entry[i]);
 
@@ -148,6 +152,90 @@ static void fill_mtu(struct vb_gid_entry *found, unsigned count)
 		close(fd);
 }
 
+/* --- several devices --- */
+
+/* Are two devices of the table in one fabric? */
+static bool meet(const struct vb_topology_device *a, const struct vb_topology_device *b)
+{
+	return strcmp(a->fabric, b->fabric) == 0;
+}
+
+/* An address that is not ours: apart, unless somebody of our fabric has it, or no device at all. */
+static bool is_apart(const struct vb_gids_of *of, const char *interface, const uint8_t *gid)
+{
+	bool has_owner = false;
+
+	for (unsigned i = 0; i < of->topology->count; i++) {
+		const struct vb_topology_device *other = &of->topology->device[i];
+
+		if (!vb_topology_has(of->topology, other, interface, gid))
+			continue;
+		if (meet(of->device, other))
+			return false;
+		has_owner = true;
+	}
+	return has_owner;
+}
+
+/* Leaves what is the device's; the others are its neighbours. Returns how many are left. */
+static unsigned own_keep(struct vb_gids *gids, struct vb_gid_entry *found, unsigned count)
+{
+	const struct vb_gids_of *of = &gids->of;
+	unsigned own = 0;
+
+	gids->neighbour_count = 0;
+	if (!of->device)
+		return count;
+	for (unsigned i = 0; i < count; i++) {
+		char interface[IF_NAMESIZE] = "";
+		struct vb_neighbour *neighbour;
+
+		if_indextoname(found[i].ifindex, interface);
+		if (vb_topology_has(of->topology, of->device, interface, found[i].gid)) {
+			found[own++] = found[i];
+			continue;
+		}
+		neighbour = &gids->neighbour[gids->neighbour_count++];
+		memcpy(neighbour->gid, found[i].gid, VB_GID_BYTES);
+		neighbour->apart = is_apart(of, interface, found[i].gid);
+	}
+	return own;
+}
+
+/* Puts link-local addresses before all others. Both keep their order. */
+static void local_first(struct vb_gid_entry *found, unsigned count)
+{
+	unsigned front = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_gid_entry entry = found[i];
+
+		if (rank_of(&entry) != RANK_LINK_LOCAL)
+			continue;
+		memmove(&found[front + 1], &found[front], (i - front) * sizeof(*found));
+		found[front++] = entry;
+	}
+}
+
+void vb_gids_shown(const struct vb_gids *gids, struct vb_gid_entry shown[VB_GIDS_MAX],
+		   unsigned *count)
+{
+	unsigned rows = gids->of.variety & VB_GIDS_V1 ? 2 : 1;
+
+	memset(shown, 0, VB_GIDS_MAX * sizeof(*shown));
+	*count = 0;
+	for (unsigned i = 0; i < gids->count * rows; i++) {
+		/* Rows 1, 4, 7 and so on are the holes. */
+		unsigned at = gids->of.variety & VB_GIDS_HOLES ? i + (i + 1) / 2 : i;
+
+		if (at >= VB_GIDS_MAX)
+			break;
+		shown[at] = gids->entry[i / rows];
+		shown[at].v1 = rows > 1 && i % 2 == 0 && shown[at].mtu_bytes;
+		*count = at + 1;
+	}
+}
+
 static int read_interfaces(struct vb_gids *gids)
 {
 	struct vb_gid_entry *found;
@@ -163,6 +251,9 @@ static int read_interfaces(struct vb_gids *gids)
 	}
 	count = vb_gids_collect(found, VB_GIDS_MAX, list);
 	freeifaddrs(list);
+	count = own_keep(gids, found, count);
+	if (gids->of.variety & VB_GIDS_LOCAL_FIRST)
+		local_first(found, count);
 	fill_mtu(found, count);
 	vb_gids_merge(gids, found, count);
 	free(found);
@@ -195,11 +286,12 @@ static bool watch_fired(int fd)
 	return fired;
 }
 
-int vb_gids_open(struct vb_gids *gids)
+int vb_gids_open(struct vb_gids *gids, const struct vb_gids_of *of)
 {
 	int rc;
 
 	memset(gids, 0, sizeof(*gids));
+	gids->of = *of;
 	/* Watch first: the first refresh then sees a change that comes between the two. */
 	gids->watch_fd = watch_open();
 	rc = read_interfaces(gids);

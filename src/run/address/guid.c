@@ -104,6 +104,16 @@ uint64_t vb_guid_get(void)
 	return node_guid;
 }
 
+uint64_t vb_guid_of_device(const struct vb_topology *topology, unsigned row)
+{
+	uint64_t system_be = vb_guid_get();
+
+	if (topology->count == 1 || row >= topology->count)
+		return system_be;
+	/* Locally administered, as of a host without a MAC. */
+	return htobe64(hash_of(system_be, topology->device[row].name) | 0x0200000000000000u);
+}
+
 void vb_port_mac(uint8_t mac[MAC_BYTES])
 {
 	uint64_t hash = vb_guid_get() ^ (uint64_t)getuid() << 20;

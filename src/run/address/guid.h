@@ -9,6 +9,7 @@
 
 #include "base/lent.h"
 #include "base/path.h"
+#include "topology/table.h"
 
 /*
  * The node GUID, big-endian, never zero, the same for all processes of a host: the EUI-64 of the
@@ -21,6 +22,12 @@ uint64_t vb_guid_get(void);
  * node GUID and user, so that it differs from other hubs' and from those of interfaces.
  */
 VB_LENT void vb_port_mac(uint8_t mac[6]);
+
+/*
+ * The node GUID of a device: that of the host if there is one device, or for a row that the table
+ * has not; else a hash of it and the device's name.
+ */
+uint64_t vb_guid_of_device(const struct vb_topology *topology, unsigned row);
 
 /* The node GUID derived from a list of interface addresses; 0 if none has a MAC. */
 uint64_t vb_guid_of(const struct ifaddrs *list);

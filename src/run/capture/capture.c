@@ -18,6 +18,10 @@
 #include "run/process/cancel.h"
 #include "run/process/log.h"
 #include "run/process/trail.h"
+#include "base/failure.h"
+#include "hub/words.h"
+
+enum { FILE_NAME_BYTES_MAX = 4096 };
 
 /* A reader that takes nothing for this long is not waited for until it takes something. */
 #define PATIENCE_NS 1000000000ull
@@ -335,4 +339,19 @@ void vb_capture_see(struct vb_capture *capture, const struct vb_record *record)
 		}
 	}
 	vb_lock_drop(&capture->lock);
+}
+
+int vb_capture_setting(struct vb_capture *capture, const char *setting, unsigned port)
+{
+	char name[FILE_NAME_BYTES_MAX];
+	int rc;
+
+	if (!setting)
+		return 0;
+	rc = vb_capture_name(name, sizeof(name), setting, port);
+	if (rc == 0)
+		rc = vb_capture_file(capture, name);
+	if (rc != 0)
+		vb_failed_words(rc, "VERBATIM_PCAP: %s: %s", setting, strerror(rc));
+	return rc;
 }

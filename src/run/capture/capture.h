@@ -75,4 +75,10 @@ void vb_capture_turn(struct vb_capture *capture);
 /* A packet, under any lock of the NIC's. Waits for a reader that reads slowly. */
 void vb_capture_see(struct vb_capture *capture, const struct vb_record *record);
 
+/*
+ * Begins the capture that VERBATIM_PCAP asks for if its name ends in .pcapng; setting NULL: none.
+ * Returns 0 or an errno, in words.
+ */
+int vb_capture_setting(struct vb_capture *capture, const char *setting, unsigned port);
+
 #endif

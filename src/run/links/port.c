@@ -2,12 +2,14 @@
 #include "run/links/port.h"
 
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "capture/pcap.h"
 #include "hub/words.h"
 #include "link/around/fault.h"
 #include "link/udp.h"
+#include "nic/core/limits.h"
 #include "run/capture/capture.h"
 #include "run/faults/link.h"
 #include "run/process/trace.h"
@@ -87,4 +89,14 @@ int vb_port_open(struct vb_port *port, const struct vb_port_maker *by,
 		vb_trace_link(made.link);
 	*port = made;
 	return 0;
+}
+
+uint32_t vb_port_rx_buffer(const struct vb_port *port)
+{
+	int bytes = 0;
+	socklen_t size = sizeof(bytes);
+
+	if (getsockopt(port->fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size) || bytes <= 0)
+		return VB_RX_BUFFER_BYTES;
+	return (uint32_t)bytes;
 }

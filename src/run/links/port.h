@@ -35,4 +35,7 @@ struct vb_port_maker {
 int vb_port_open(struct vb_port *port, const struct vb_port_maker *by,
 		 const struct vb_hub_slot *slot, unsigned index);
 
+/* The octets that its socket can hold. */
+uint32_t vb_port_rx_buffer(const struct vb_port *port);
+
 #endif

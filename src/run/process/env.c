@@ -13,6 +13,8 @@
 #include "link/around/fault.h"
 #include "link/around/fault_parse.h"
 #include "link/around/net_parse.h"
+#include "topology/persona.h"
+#include "topology/table.h"
 
 #define PREFIX "VERBATIM_"
 
@@ -111,8 +113,28 @@ static bool dcqcn_read(struct vb_env *env, const char *text, struct vb_text *why
 
 static bool persona_read(struct vb_env *env, const char *text, struct vb_text *why)
 {
-	env->persona = vb_persona_find(text);
-	return env->persona != NULL;
+	env->device.persona = text;
+	return strchr(text, '/') ||
+	       vb_words_find(&vb_persona_names, text, strlen(text)) < vb_persona_names.count;
+}
+
+static bool limits_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	return vb_limits_parse(&env->device.limits, text, why);
+}
+
+/* What a file says is found out when it is read. */
+static bool devices_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	char wrong[VB_TOPOLOGY_WHY_BYTES];
+	struct vb_topology topology;
+
+	env->device.table = text;
+	if (!vb_topology_is_short(text) ||
+	    vb_topology_parse_short(&topology, text, strlen(text), wrong) == 0)
+		return true;
+	vb_text_add(why, wrong, NULL);
+	return false;
 }
 
 /* Is it a valid name for an interface in Linux? Whether that exists is found out later. */
@@ -254,6 +276,12 @@ static bool hub_read(struct vb_env *env, const char *text, struct vb_text *why)
 	return true;
 }
 
+/* `verbatim run` says it, and the library that redirects paths reads it. */
+static bool view_root_read(struct vb_env *env, const char *text, struct vb_text *why)
+{
+	return true;
+}
+
 /* --- settings --- */
 
 struct setting {
@@ -280,6 +308,8 @@ static const struct setting settings[] = {
 	{ "VERBATIM_LINK",        link_read,      &link_names },
 	{ "VERBATIM_SHARED_MR",   shared_mr_read, &switch_names },
 	{ "VERBATIM_PERSONA",     persona_read,   &vb_persona_names },
+	{ "VERBATIM_DEVICES",     devices_read },
+	{ "VERBATIM_LIMITS",      limits_read },
 	{ "VERBATIM_ETH",         ethernet_read,  NULL,
 	  "tap:NAME or the name of an interface, which has 1 to 15 characters" },
 	{ "VERBATIM_CM_RNR_TIMER", cm_rnr_timer_read, NULL,
@@ -289,6 +319,7 @@ static const struct setting settings[] = {
 	{ "VERBATIM_HINTS",       hints_read,     &hint_names },
 	{ "VERBATIM_CHECK",       check_read },
 	{ "VERBATIM_HUB",         hub_read },
+	{ "VERBATIM_VIEW_ROOT",   view_root_read },
 	{ "VERBATIM_HUB_IDLE_MS", hub_idle_read,  NULL,
 	  "a number of milliseconds from 0 to 86400000" },
 };
@@ -350,7 +381,6 @@ int vb_env_read(struct vb_env *env, char *const *environment, char why_chars[VB_
 		.hub_idle_ms = VB_ENV_HUB_IDLE_MS,
 		.line_kbps = VB_ENV_LINE_KBPS,
 		.record_bytes = (uint64_t)VB_ENV_RECORD_MB << 20,
-		.persona = vb_persona_find(NULL),
 	};
 	unsigned seen = 0;
 

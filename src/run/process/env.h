@@ -16,10 +16,10 @@
 #include <stdint.h>
 
 #include "base/words.h"
-#include "nic/core/persona.h"
+#include "topology/limits.h"
 
 enum {
-	VB_ENV_WHY_BYTES = 448,
+	VB_ENV_WHY_BYTES = 768,
 	VB_ENV_HUB_IDLE_MS = 10000,
 	VB_ENV_HUB_IDLE_MS_MAX = 24 * 3600 * 1000,
 	VB_ENV_RNR_TIMER_MAX = 31,
@@ -32,6 +32,13 @@ enum vb_env_link {
 	VB_ENV_LINK_ANY, /* shared memory within a host, unless faults or a capture are asked for */
 	VB_ENV_LINK_UDP,
 	VB_ENV_LINK_SHM, /* shared memory only */
+};
+
+/* What devices there are. */
+struct vb_env_device {
+	const char *table;   /* VERBATIM_DEVICES, NULL: one that has all interfaces */
+	const char *persona; /* VERBATIM_PERSONA: a name or a path, NULL: the neutral one */
+	struct vb_limits limits; /* VERBATIM_LIMITS */
 };
 
 struct vb_env {
@@ -51,7 +58,7 @@ struct vb_env {
 	uint64_t seed;	   /* VERBATIM_SEED, for keys and initial PSNs */
 	uint64_t hub_idle_ms; /* VERBATIM_HUB_IDLE_MS */
 	uint8_t cm_rnr_timer; /* VERBATIM_CM_RNR_TIMER: as min_rnr_timer */
-	const struct vb_persona *persona; /* VERBATIM_PERSONA */
+	struct vb_env_device device;
 	uint32_t line_kbps; /* of VERBATIM_NET; else what the device says that it has */
 	bool no_dcqcn;	   /* VERBATIM_DCQCN=0 */
 	bool checks;	   /* VERBATIM_CHECK is set */

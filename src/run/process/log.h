@@ -19,7 +19,7 @@
 enum { VB_LOG_LINE_BYTES = 1024 };
 
 enum vb_hint {
-	VB_HINT_OPEN,	/* the device cannot be opened */
+	VB_HINT_OPEN,	/* the device cannot be opened, or none is known */
 	VB_HINT_GID,	/* an address with no GID, or a wrong one */
 	VB_HINT_UPLINK, /* what VERBATIM_ETH names cannot be opened */
 	VB_HINTS,

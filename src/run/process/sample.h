@@ -9,9 +9,12 @@
 struct vb_nic;
 
 /*
- * Sends a sample to answer_fd. Never waits; who gets none says so. measure_s: when the next one is
- * asked for (nic/control/sample.h).
+ * Sends a sample of the device of that row to answer_fd. Never waits; who gets none says so.
+ * measure_s: when the next one is asked for (nic/control/sample.h).
  */
-void vb_sample_send(struct vb_nic *nic, int answer_fd, uint32_t measure_s);
+void vb_sample_send(struct vb_nic *nic, unsigned row, int answer_fd, uint32_t measure_s);
+
+/* Logs the counters that are not 0, and whose they are if there are several devices. */
+void vb_sample_log(struct vb_nic *nic, unsigned row);
 
 #endif

@@ -96,27 +96,23 @@ static void step_nic(struct vb_step *step)
 
 static void step_guid_set(struct vb_step *step)
 {
+	uint64_t guid_be;
+
 	number(step);
-	vb_nic_guid_set(step->player->nic, number(step));
+	guid_be = number(step);
+	vb_nic_guid_set(step->player->nic, guid_be, number(step));
 }
 
 static void step_persona_set(struct vb_step *step)
 {
-	const struct vb_persona *persona;
-	size_t chars;
-	const char *name;
+	struct vb_persona persona;
 
 	number(step);
-	chars = step->in.left;
-	name = vb_tape_get_octets(&step->in, chars);
-	if (!chars || !name || name[chars - 1]) {
+	vb_tape_get_value(&step->in, &persona);
+	if (!step->in.bad && vb_persona_is_sound(&persona))
+		vb_nic_persona_set(step->player->nic, &persona);
+	else
 		step->in.bad = true;
-		return;
-	}
-	persona = vb_persona_find(*name ? name : NULL);
-	if (persona)
-		vb_nic_persona_set(step->player->nic, persona);
-	step->in.bad |= !persona;
 }
 
 static void step_rx_buffer_set(struct vb_step *step)

@@ -25,6 +25,7 @@ try sim "$order/tests/sim/sim" --count 2000
 try sim_narrow "$order/tests/sim/sim_narrow" --count 500
 try sim_xrc "$order/tests/sim/sim_xrc" --count 1000
 try sim_dc "$order/tests/sim/sim_dc" --count 1000
+try sim_srd "$order/tests/sim/sim_srd" --count 1000
 for client in pingpong dc; do
 	try "$client" env VB_BUILD="$order" "$VB_ROOT/tests/clients/$client.sh"
 done

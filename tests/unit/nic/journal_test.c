@@ -6,7 +6,9 @@
 enum { BYTES = 512, RELAXED = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING,
        STRICT = IBV_ACCESS_LOCAL_WRITE };
 
-static uint8_t memory[BYTES], data[2 * BYTES];
+/* Aligned: what is relaxed is cut at lines of the cache, and the pieces come in any order. */
+static _Alignas(64) uint8_t memory[BYTES];
+static uint8_t data[2 * BYTES];
 static struct vb_journal journal;
 static uint64_t draws;
 static unsigned overtaken; /* octets seen before one that stands ahead of them */

@@ -51,7 +51,7 @@ static int setup(void **state)
 	}
 	if (!there)
 		return group_lacks(NO_NETWORK_NAMESPACE);
-	assert_int_equal(vb_device_open(&dev), 0);
+	assert_int_equal(vb_device_open(0, &dev), 0);
 	fd = eventfd(0, EFD_SEMAPHORE);
 	assert_true(fd >= 0);
 	return 0;

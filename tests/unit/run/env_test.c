@@ -37,7 +37,8 @@ TEST(without_settings_all_is_default)
 	assert_null(env.record);
 	assert_null(env.log);
 	assert_null(env.ethernet);
-	assert_ptr_equal(env.persona, vb_persona_find(NULL));
+	assert_null(env.device.persona);
+	assert_null(env.device.table);
 	assert_int_equal(env.link, VB_ENV_LINK_ANY);
 	assert_int_equal(env.hub_idle_ms, VB_ENV_HUB_IDLE_MS);
 	assert_int_equal(env.cm_rnr_timer, 0);
@@ -67,7 +68,7 @@ TEST(settings_are_read)
 	assert_int_equal(env.link, VB_ENV_LINK_UDP);
 	assert_true(env.seeded);
 	assert_int_equal(env.seed, 16);
-	assert_ptr_equal(env.persona, vb_persona_find("connectx7"));
+	assert_string_equal(env.device.persona, "connectx7");
 	assert_true(env.shared_mr);
 	assert_int_equal(env.hub_idle_ms, 300);
 	assert_int_equal(env.cm_rnr_timer, 31);
@@ -148,9 +149,10 @@ TEST(bad_value_is_told_what_is_good)
 		{ "VERBATIM_SHARED_MR=yes",
 		  "VERBATIM_SHARED_MR cannot be 'yes': it is '0' or '1'" },
 		{ "VERBATIM_PERSONA=mlx5",
-		  "VERBATIM_PERSONA cannot be 'mlx5': it is 'connectx7'" },
+		  "VERBATIM_PERSONA cannot be 'mlx5': it is 'neutral', 'connectx7' or 'efa'" },
 		{ "VERBATIM_PERSONA=conectx7", "VERBATIM_PERSONA cannot be 'conectx7': "
-					       "it is 'connectx7'; did you mean 'connectx7'?" },
+					       "it is 'neutral', 'connectx7' or 'efa'; did you "
+					       "mean 'connectx7'?" },
 		{ "VERBATIM_LOG=sdterr",
 		  "VERBATIM_LOG cannot be 'sdterr': it is 'stderr' or a file, which would be "
 		  "'./sdterr'; did you mean 'stderr'?" },

@@ -205,13 +205,56 @@ GIDS_TEST(the_guid_is_the_first_mac)
 	assert_true(vb_guid_of(list) == htobe64(0x021122fffe334466u));
 }
 
+/* Two addresses as a device of this variety shows them: each row's last octet, v1 negative. */
+static void shown_is(uint8_t variety, unsigned rows, const int row[])
+{
+	struct vb_gid_entry found[] = {
+		{ .gid = { [15] = 1 }, .ifindex = 1, .mtu_bytes = 1500 },
+		{ .gid = { [15] = 2 }, .ifindex = 1, .mtu_bytes = 1500 },
+	}, shown[VB_GIDS_MAX];
+	struct vb_gids gids = { .of.variety = variety };
+	unsigned count;
+
+	vb_gids_merge(&gids, found, 2);
+	vb_gids_shown(&gids, shown, &count);
+	assert_int_equal(count, rows);
+	for (unsigned i = 0; i < rows; i++)
+		assert_int_equal(shown[i].v1 ? -shown[i].gid[15] : shown[i].gid[15], row[i]);
+}
+
+TEST(a_table_has_varieties)
+{
+	shown_is(0, 2, (const int[]){ 1, 2 });
+	shown_is(VB_GIDS_V1, 4, (const int[]){ -1, 1, -2, 2 });
+	shown_is(VB_GIDS_HOLES, 3, (const int[]){ 1, 0, 2 });
+	shown_is(VB_GIDS_V1 | VB_GIDS_HOLES, 6, (const int[]){ -1, 0, 1, -2, 0, 2 });
+}
+
+/* As a table that is opened then; otherwise an address keeps its row. */
+TEST(rows_may_be_numbered_anew)
+{
+	const struct vb_gid_entry first = { .gid = { [15] = 1 }, .ifindex = 1, .mtu_bytes = 1500 };
+	const struct vb_gid_entry both[] = {
+		{ .gid = { [15] = 2 }, .ifindex = 1, .mtu_bytes = 1500 }, first,
+	};
+
+	for (int anew = 0; anew < 2; anew++) {
+		struct vb_gids gids = { .of.anew = anew };
+
+		vb_gids_merge(&gids, &first, 1);
+		vb_gids_merge(&gids, both, 2);
+		assert_int_equal(gids.count, 2);
+		assert_int_equal(gids.entry[0].gid[15], anew ? 2 : 1);
+	}
+}
+
 TEST(this_host_has_a_table)
 {
 	struct vb_gids gids;
 
 	assert_true(vb_guid_get() != 0);
 	assert_true(vb_guid_get() == vb_guid_get());
-	assert_int_equal(vb_gids_open(&gids), 0);
+	assert_int_equal(vb_gids_open(&gids, &(struct vb_gids_of){ .variety = 0 }), 0);
 	for (unsigned i = 0; i < gids.count; i++) {
 		assert_true(gids.entry[i].ifindex != 0);
 		assert_true(gids.entry[i].mtu_bytes >= 576);

@@ -168,6 +168,8 @@ TEST(what_is_wrong_is_said_with_its_place)
 				     "NAKs: rnr, sequence, invalid, access, operation" },
 		{ "at 2s -> drop", "x.fault:1:10: drop is an action for 'sent' and 'received', "
 				   "and for 'connect'" },
+		{ "sent ack -> nak access",
+		  "x.fault:1:13: nak is for requests of RC, and this rule is for none" },
 		{ "sent -> reject 3", "x.fault:1:9: reject is an action for 'connect'" },
 		{ "connect qp=3 -> drop", "x.fault:1:9: qp is a condition for packets" },
 		{ "connect -> reject no", "x.fault:1:19: a reason cannot be 'no': it is its "

@@ -24,6 +24,13 @@ static struct vb_dci *dci_of(const struct vb_qp *qp)
 	return (struct vb_dci *)qp->special.dc;
 }
 
+int vb_dci_begin(struct vb_qp *qp, struct vb_dci *dci)
+{
+	qp->special.dc = &dci->dc;
+	dci->to = calloc(qp->req.sq.mask + (size_t)1, sizeof(*dci->to));
+	return dci->to ? 0 : ENOMEM;
+}
+
 int vb_dc_initiator_make(struct vb_qp *qp, const struct vb_qp_extra *extra)
 {
 	const struct vb_dc_attr *attr = extra->dc;
@@ -31,11 +38,9 @@ int vb_dc_initiator_make(struct vb_qp *qp, const struct vb_qp_extra *extra)
 
 	if (!dci)
 		return ENOMEM;
-	qp->special.dc = &dci->dc;
-	dci->to = calloc(qp->req.sq.mask + (size_t)1, sizeof(*dci->to));
 	dci->streams = attr->streams;
 	dci->errored_max = attr->streams ? 1u << attr->errored_log : 0;
-	return dci->to ? 0 : ENOMEM;
+	return vb_dci_begin(qp, dci);
 }
 
 void vb_dc_initiator_unmake(struct vb_qp *qp)
@@ -57,9 +62,9 @@ void vb_dc_pkt_fill(const struct vb_qp *qp, struct vb_pkt *pkt)
 	pkt->dceth.connection = dc->connection;
 }
 
-static bool send_by_wire(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_path *path)
+static bool send_by_wire(struct vb_nic *nic, const struct vb_qp *qp, struct vb_pkt *pkt,
+			 const struct vb_path *path)
 {
-	struct vb_nic *nic = qp->nic;
 	uint8_t frame[VB_PKT_HEADER_BYTES_MAX + VB_ICRC_BYTES];
 	uint32_t head = (uint32_t)vb_pkt_emit(frame, pkt), bytes = head + VB_ICRC_BYTES, crc;
 	struct iovec iov = { frame, bytes };
@@ -76,21 +81,20 @@ static bool send_by_wire(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_p
 
 	crc = vb_icrc_header(path, bytes, 0, frame, head);
 	vb_icrc_put(frame + head, vb_icrc_finish(crc));
-	err = nic->host.wire.tx(nic->host.arg, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
-				&burst);
+	err = nic->host.wire.tx(nic->host.arg, (uint16_t)(pkt->sqpn >> VB_INDEX_BITS), &burst);
 	if (err == EAGAIN)
 		return false;
-	if (!err && vb_nic_is_watched(nic))
+	if (qp && !err && vb_nic_is_watched(nic))
 		vb_watch_burst(nic, qp, &burst);
 	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, 1);
 	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
 	return true;
 }
 
-bool vb_dc_send(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_path *path,
-		struct vb_lane *lane)
+bool vb_dc_send(struct vb_nic *nic, const struct vb_qp *qp, struct vb_pkt *pkt,
+		const struct vb_path *path, struct vb_lane *lane)
 {
-	return lane ? vb_lane_put_one(lane, pkt) : send_by_wire(qp, pkt, path);
+	return lane ? vb_lane_put_one(lane, pkt) : send_by_wire(nic, qp, pkt, path);
 }
 
 /*
@@ -140,41 +144,56 @@ void vb_dc_initiator_take(struct vb_batch *batch, struct vb_qp *qp, const struct
 
 /* --- posting --- */
 
-int vb_dc_address_check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
-			const struct vb_post *post)
+int vb_dc_to_check(const struct vb_qp *qp, const struct vb_dc_address *to)
 {
-	const struct vb_dc_address *to = post ? &post->dc : NULL;
-
-	if (!to || !to->ah || to->dctn >> 24 ||
+	if (!to->ah || to->dctn >> 24 ||
 	    ((struct vb_pd *)to->ah->pd)->id != ((struct vb_pd *)qp->ibv.qp.pd)->id ||
 	    vb_gid_is_group(((struct vb_ah *)to->ah)->path.dst))
 		return EINVAL;
 	return 0;
 }
 
-void vb_dc_address_keep(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+int vb_dc_address_check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 			const struct vb_post *post)
 {
-	const struct vb_dc_address *address = &post->dc;
+	return post ? vb_dc_to_check(qp, &post->dc) : EINVAL;
+}
+
+void vb_dc_to_set(struct vb_dc_to *to, const struct vb_dc_address *address)
+{
+	memset(to, 0, sizeof(*to));
+	to->path = ((struct vb_ah *)address->ah)->path;
+	to->key = address->key;
+	to->dctn = address->dctn;
+	to->stream = address->stream;
+}
+
+void vb_dc_to_keep(struct vb_qp *qp, struct vb_wqe *wqe, const struct vb_dc_to *to)
+{
 	const struct vb_sq *sq = &qp->req.sq;
 	struct vb_dci *dci = dci_of(qp);
 	struct vb_peer *peer;
-	struct vb_dc_to to;
 
-	memset(&to, 0, sizeof(to));
-	to.path = ((struct vb_ah *)address->ah)->path;
-	to.key = address->key;
-	to.dctn = address->dctn;
-	to.stream = dci->streams ? address->stream : 0;
-	if (memcmp(&to, &dci->last, sizeof(to)) != 0) {
-		dci->last = to;
+	if (memcmp(to, &dci->last, sizeof(*to)) != 0) {
+		dci->last = *to;
 		dci->run++;
 	}
-	dci->to[(size_t)((uint8_t *)wqe - sq->ring) / sq->stride] = to;
+	dci->to[(size_t)((uint8_t *)wqe - sq->ring) / sq->stride] = *to;
 	wqe->remote.target = dci->run;
 	/* Look for the destination's process as early as possible. */
-	if (to.path.local)
-		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, to.dctn, &peer);
+	if (to->path.local)
+		vb_way_seek(qp->nic, qp->ibv.qp.qp_num, to->dctn, &peer);
+}
+
+void vb_dc_address_keep(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+			const struct vb_post *post)
+{
+	struct vb_dc_to to;
+
+	vb_dc_to_set(&to, &post->dc);
+	if (!dci_of(qp)->streams)
+		to.stream = 0;
+	vb_dc_to_keep(qp, wqe, &to);
 }
 
 /* --- connecting --- */
@@ -185,9 +204,15 @@ static void say(struct vb_qp *qp, uint8_t opcode, bool *room)
 
 	vb_pkt_begin(&pkt, qp->to.dqpn, VB_PKEY_DEFAULT);
 	pkt.psn = qp->req.una_psn;
-	pkt.dceth.key = dci_of(qp)->key;
+	if (opcode == VB_OP_DC_CONNECT_SRD) {
+		pkt.srd.qpn = dci_of(qp)->owner->ibv.qp.qp_num;
+		pkt.srd.qkey = (uint32_t)dci_of(qp)->key;
+		memcpy(pkt.srd.gid, qp->to.path.src, VB_GID_BYTES);
+	} else {
+		pkt.dceth.key = dci_of(qp)->key;
+	}
 	vb_dc_pkt_fill(qp, &pkt);
-	*room = vb_dc_send(qp, &pkt, &qp->to.path, qp->lane.tx);
+	*room = vb_dc_send(qp->nic, qp, &pkt, &qp->to.path, qp->lane.tx);
 }
 
 void vb_dc_part(struct vb_qp *qp)
@@ -237,6 +262,20 @@ static struct vb_peer *peer_of(struct vb_qp *qp, const struct vb_dc_to *to)
 	return peer;
 }
 
+/* Beside the payload: BTH, DCETH, RETH, ImmDt, ICRC. */
+#define HEADERS_BYTES 52
+
+/* Of what gets there without being fragmented; without a route, what any path carries. */
+static enum ibv_mtu largest_mtu(struct vb_qp *qp, const struct vb_dc_to *to)
+{
+	uint32_t frame = qp->nic->host.wire.frame_bytes_max(qp->nic->host.arg, &to->path);
+	enum ibv_mtu mtu = IBV_MTU_4096;
+
+	while (mtu > IBV_MTU_256 && (128u << mtu) + HEADERS_BYTES > frame)
+		mtu--;
+	return mtu;
+}
+
 static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target)
 {
 	uint16_t own_slot = (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS);
@@ -256,6 +295,8 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target
 		vb_qp_bind_locked(qp, peer, to->dctn);
 	else
 		vb_qp_unbind_locked(qp);
+	if (dci->owner)
+		qp->attr.path_mtu = largest_mtu(qp, to);
 	vb_qp_pieces_set(qp);
 	vb_qp_link_set(qp);
 	dci->dc.mtu_code = qp->req.mtu == VB_LANE_MTU_BYTES ? VB_DC_MTU_LARGE
@@ -263,9 +304,6 @@ static void connect(struct vb_qp *qp, const struct vb_dc_to *to, uint32_t target
 	vb_path_sport_set(qp->nic, &qp->to.path, own_slot, to->dctn);
 	dci->dc.connected = true;
 }
-
-/* Beside the payload: BTH, DCETH, RETH, ImmDt, ICRC. */
-#define HEADERS_BYTES 52
 
 /*
  * Does a packet get there without being fragmented? True if there is no route, which is found out
@@ -324,7 +362,7 @@ static bool choose(struct vb_qp *qp)
 		if (!is_aimed(qp, to, target)) {
 			if (to->path.local && vb_way_is_awaited(qp, to->dctn))
 				return false;
-			if (!fits(qp, to)) {
+			if (!dci->owner && !fits(qp, to)) {
 				vb_req_fault(req, IBV_WC_LOC_QP_OP_ERR);
 				return false;
 			}
@@ -355,6 +393,20 @@ static bool do_local(struct vb_qp *qp)
 }
 
 /*
+ * Does a CONNECT go first? Until something was acknowledged, the target may not know us. One of SRD
+ * answers if it does not exist any more, and is asked with all that is sent again.
+ */
+static bool introduces(const struct vb_qp *qp)
+{
+	const struct vb_req *req = &qp->req;
+
+	if (req->pos.next_psn != req->una_psn)
+		return false;
+	return req->una_psn == qp->special.dc->start_psn ||
+	       (dci_of(qp)->owner && req->una_psn != req->top_psn);
+}
+
+/*
  * Before sending: connects the QP to the target of the next work request. Nothing is outstanding
  * when that changes. Returns false if there is nothing to send, or no room.
  */
@@ -369,13 +421,12 @@ static bool aim(struct vb_qp *qp)
 		return true;
 	if (vb_req_is_between(req) && !choose(qp))
 		return false;
-	/* Until something was acknowledged, the target may not know us. */
-	if (!dc->connected || req->una_psn != dc->start_psn || req->pos.next_psn != dc->start_psn ||
-	    req->pos.next == req->tail || vb_sq_at(&req->sq, req->pos.next)->fault)
+	if (!dc->connected || !introduces(qp) || req->pos.next == req->tail ||
+	    vb_sq_at(&req->sq, req->pos.next)->fault)
 		return true;
 	if (qp->to.peer && vb_peer_is_lost(qp->to.peer))
 		return true;
-	say(qp, VB_OP_DC_CONNECT, &room);
+	say(qp, dci_of(qp)->owner ? VB_OP_DC_CONNECT_SRD : VB_OP_DC_CONNECT, &room);
 	if (!room && !(qp->to.peer && vb_lane_wait(qp->lane.tx, qp)))
 		qp->send.link_full = true;
 	return room;

@@ -5,7 +5,7 @@
 /*
  * Dynamically connected transport (docs/dc.md): initiators (DCI), whose work requests name their
  * destination, and targets (DCT), which many initiators use at once. Three kinds of struct vb_qp
- * have a struct vb_dc:
+ * have a struct vb_dc (SRD has the same three, service/srd/srd.h):
  *
  *  - an initiator (dc.c) is an RC requester that is connected to one target at a time;
  *  - a target (dc_target.c) only has the number that packets name, and takes none itself;
@@ -45,6 +45,8 @@ struct vb_dci {
 	uint64_t key;	  /* of the target that it is connected to */
 	bool asked;	  /* the target has asked for a CONNECT, which was lost */
 	uint64_t used_ns; /* when it last sent with nothing outstanding */
+	/* SRD: the QP that it sends for, which CONNECT names; NULL: it is an initiator itself. */
+	const struct vb_qp *owner;
 	bool streams;
 	unsigned errored, errored_max; /* streams in error; at the maximum the QP fails */
 	uint16_t errored_id[1 << VB_DCI_ERRORED_LOG_MAX];
@@ -58,17 +60,33 @@ struct vb_dcx {
 	uint32_t dci;
 	uint64_t used_ns;
 	bool spare; /* qp.resp.recv was taken for a message that never ended */
+	uint32_t src_qpn; /* SRD: the QP that its initiator sends for ... */
+	uint8_t src_gid[VB_GID_BYTES]; /* ... the GID that it sends from ... */
+	uint16_t src_ahn; /* ... and its number (core/ahn.h); 0: not looked up yet */
 	struct vb_qp qp;
+};
+
+/* What differs between the targets of DC and of SRD. */
+struct vb_dct_kind {
+	const struct vb_service *context;
+	uint8_t connect; /* enum vb_kind: what begins a connection */
+	unsigned contexts_max;
+	/* Does the target accept this CONNECT? */
+	bool (*admits)(const struct vb_qp *target, const struct vb_pkt *pkt);
 };
 
 enum { VB_DC_BUCKETS = 256 };
 
 struct vb_dct {
 	struct vb_dc dc;
+	const struct vb_dct_kind *kind;
+	struct ibv_srq *srq; /* SRD: instead of the target's, which has none */
 	uint64_t access_key;
 	struct vb_dcx *bucket[VB_DC_BUCKETS];
 	_Atomic unsigned count;
-	struct vb_dcx *all[VB_DC_CONTEXTS_MAX];
+	struct vb_dcx **all; /* kind->contexts_max */
+	unsigned hand;	     /* where to look next for one that may be forgotten */
+	uint64_t full_until_ns; /* before that, none may be */
 };
 
 extern const struct vb_service vb_service_dc_initiator, vb_service_dc_target,
@@ -85,11 +103,17 @@ int vb_dc_stream_reset(struct vb_qp *qp, uint16_t stream);
 /* Fills in the DCETH. */
 void vb_dc_pkt_fill(const struct vb_qp *qp, struct vb_pkt *pkt);
 
-/* Sends a single packet without payload. Returns false if there is no room now. */
-bool vb_dc_send(struct vb_qp *qp, struct vb_pkt *pkt, const struct vb_path *path,
-		struct vb_lane *lane);
+/*
+ * Sends a single packet without payload. qp: whose it is, or NULL: nobody's (vb_dc_nobody()).
+ * Returns false if there is no room now.
+ */
+bool vb_dc_send(struct vb_nic *nic, const struct vb_qp *qp, struct vb_pkt *pkt,
+		const struct vb_path *path, struct vb_lane *lane);
 
 /* --- initiators (dc_table.c puts most of these in the table) --- */
+
+/* Prepares the DC part of a QP whose send queue has its size. 0 or ENOMEM. */
+int vb_dci_begin(struct vb_qp *qp, struct vb_dci *dci);
 
 int vb_dc_initiator_make(struct vb_qp *qp, const struct vb_qp_extra *extra);
 void vb_dc_initiator_unmake(struct vb_qp *qp);
@@ -101,6 +125,15 @@ void vb_dc_initiator_leave(struct vb_qp *qp); /* not locked */
  */
 int vb_dc_address_check(const struct vb_qp *qp, const struct ibv_send_wr *wr,
 			const struct vb_post *post);
+
+/* The same for an address: 0 or EINVAL. */
+int vb_dc_to_check(const struct vb_qp *qp, const struct vb_dc_address *to);
+
+/* Its destination, as work requests and initiators have it. */
+void vb_dc_to_set(struct vb_dc_to *to, const struct vb_dc_address *address);
+
+/* Stores a destination with the work request. */
+void vb_dc_to_keep(struct vb_qp *qp, struct vb_wqe *wqe, const struct vb_dc_to *to);
 
 /* Stores the address of a work request in the send queue. */
 void vb_dc_address_keep(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,

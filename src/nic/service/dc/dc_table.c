@@ -59,11 +59,12 @@ static int target_check(const struct ibv_qp_init_attr_ex *asked, const struct vb
 
 const struct vb_service vb_service_dc_initiator = {
 	.name = "DCI",
+	.offered = VB_OFFERS_DC,
 	.transport = VB_DC,
 	.traits = VB_AIMS | VB_CHOOSES_PEER | VB_RECEIVES | VB_MIGREQ | VB_RETURNS |
 		  VB_PARCELS_FETCH | VB_IS_ANSWERED,
 	.create = {
-		.dv_flags = VB_QP_SCATTER_TO_CQE | VB_QP_DV_BUILDER,
+		.dv_flags = VB_QP_SCATTER_TO_CQE | VB_QP_OOO_DP | VB_QP_DV_BUILDER,
 		.check = initiator_check,
 		.make = vb_dc_initiator_make,
 		.leave = vb_dc_initiator_leave,
@@ -105,11 +106,12 @@ static void target_transmit(struct vb_qp *qp, enum ibv_qp_state state)
 
 const struct vb_service vb_service_dc_target = {
 	.name = "DCT",
+	.offered = VB_OFFERS_DC,
 	.transport = VB_DC,
 	.traits = VB_AIMS | VB_CHOOSES_PEER | VB_HEARS_ANYBODY | VB_RECEIVES | VB_TAKES_SRQ |
 		  VB_MIGREQ,
 	.create = {
-		.dv_flags = VB_QP_SCATTER_TO_CQE,
+		.dv_flags = VB_QP_SCATTER_TO_CQE | VB_QP_OOO_DP,
 		.check = target_check,
 		.make = vb_dct_make,
 		.leave = vb_dct_leave,

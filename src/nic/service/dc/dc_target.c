@@ -24,14 +24,35 @@ static struct vb_dct *dct_of(const struct vb_qp *qp)
 	return (struct vb_dct *)qp->special.dc;
 }
 
+static bool admits(const struct vb_qp *target, const struct vb_pkt *pkt)
+{
+	return pkt->dceth.key == dct_of(target)->access_key;
+}
+
+static const struct vb_dct_kind dct_kind = {
+	.context = &vb_service_dc_context,
+	.connect = VB_K_CONNECT,
+	.contexts_max = VB_DC_CONTEXTS_MAX,
+	.admits = admits,
+};
+
 int vb_dct_make(struct vb_qp *target, const struct vb_qp_extra *extra)
 {
 	struct vb_dct *dct = calloc(1, sizeof(*dct));
 
 	if (!dct)
 		return ENOMEM;
-	target->special.dc = &dct->dc;
 	dct->access_key = extra->dc->access_key;
+	return vb_dct_begin(target, dct, &dct_kind);
+}
+
+int vb_dct_begin(struct vb_qp *target, struct vb_dct *dct, const struct vb_dct_kind *kind)
+{
+	target->special.dc = &dct->dc;
+	dct->kind = kind;
+	dct->all = calloc(kind->contexts_max, sizeof(struct vb_dcx *));
+	if (!dct->all)
+		return ENOMEM;
 	atomic_store(&target->nic->special.has_targets, true);
 	vb_peers_reach_back(target->nic);
 	return 0;
@@ -47,6 +68,8 @@ void vb_dct_unmake(struct vb_qp *target)
 		vb_lock_fini(&dct->all[i]->qp.lock);
 		free(dct->all[i]);
 	}
+	if (dct)
+		free(dct->all);
 	free(dct);
 }
 
@@ -114,7 +137,7 @@ static struct vb_dcx *make(struct vb_qp *target)
 	}
 	x->target = target;
 	qp->special.dc = &x->dc;
-	qp->service = &vb_service_dc_context;
+	qp->service = dct->kind->context;
 	qp->nic = target->nic;
 	vb_timer_init(&qp->later.timer, false);
 	vb_lock_init(&qp->lock, VB_RANK_QP_CONTEXT);
@@ -122,6 +145,8 @@ static struct vb_dcx *make(struct vb_qp *target)
 	qp->req.transport = qp->resp.transport = VB_DC;
 	qp->recv.rq = target->recv.rq;
 	qp->ibv.qp = target->ibv.qp;
+	if (dct->srq)
+		qp->ibv.qp.srq = dct->srq;
 	qp->ibv.qp.send_cq = NULL;
 	qp->special.sqpn = qp->ibv.qp.qp_num;
 	/* The events of an ordinary QP do not apply to the target. */
@@ -154,18 +179,25 @@ static bool may_be_forgotten(struct vb_dcx *x, uint64_t now_ns)
 	return now_ns - x->used_ns >= (x->dc.connected ? VB_DC_FORGET_NS : VB_DC_LINGER_NS);
 }
 
-/* The context that has been quiet longest, if that is long enough; NULL. */
-static struct vb_dcx *oldest(struct vb_dct *dct, uint64_t now_ns)
+/*
+ * A context that may be forgotten; NULL. They are looked at in turn, and not again before one of
+ * them may be: a crowd of initiators does not cost each of them a look at all.
+ */
+static struct vb_dcx *forgettable(struct vb_dct *dct, uint64_t now_ns)
 {
-	struct vb_dcx *best = NULL;
+	uint64_t soonest_ns = UINT64_MAX;
 
-	for (unsigned i = 0; i < VB_DC_CONTEXTS_MAX; i++) {
-		struct vb_dcx *x = dct->all[i];
+	for (unsigned i = 0; i < dct->kind->contexts_max && now_ns >= dct->full_until_ns; i++) {
+		struct vb_dcx *x = dct->all[dct->hand];
 
-		if (may_be_forgotten(x, now_ns) && (!best || x->used_ns < best->used_ns))
-			best = x;
+		dct->hand = (dct->hand + 1) % dct->kind->contexts_max;
+		if (may_be_forgotten(x, now_ns))
+			return x;
+		soonest_ns = vb_min_u64(soonest_ns, x->used_ns + VB_DC_LINGER_NS);
 	}
-	return best;
+	if (soonest_ns != UINT64_MAX)
+		dct->full_until_ns = soonest_ns;
+	return NULL;
 }
 
 static void unlink_from(struct vb_dct *dct, struct vb_dcx *x)
@@ -183,13 +215,13 @@ static struct vb_dcx *enter(struct vb_qp *target, const struct who *who, uint64_
 	struct vb_dct *dct = dct_of(target);
 	struct vb_dcx **bucket = bucket_of(dct, who->gid, who->dci), *x;
 
-	if (atomic_load(&dct->count) < VB_DC_CONTEXTS_MAX) {
+	if (atomic_load(&dct->count) < dct->kind->contexts_max) {
 		x = make(target);
 		if (!x)
 			return NULL;
 		vb_lock_take(&x->qp.lock);
 	} else {
-		x = oldest(dct, now_ns);
+		x = forgettable(dct, now_ns);
 		if (!x)
 			return NULL;
 		/* A holder of this lock never waits for a target. */
@@ -210,16 +242,16 @@ static struct vb_dcx *enter(struct vb_qp *target, const struct who *who, uint64_
 /* --- answers outside any context --- */
 
 /* Its MTU code, which is invalid, tells that it does not belong to a connection. */
-static void answer_to(struct vb_qp *target, const struct vb_from *from, const struct vb_pkt *pkt,
-		      uint8_t syndrome)
+static void answer_as(struct vb_nic *nic, const struct vb_qp *target, const struct vb_from *from,
+		      const struct vb_pkt *pkt, uint32_t psn, uint8_t syndrome)
 {
 	struct vb_path back = { .hop_limit = 64 };
 	struct vb_lane *lane = NULL;
 	struct vb_pkt nak = {
 		.opcode = VB_OP_DC_ACK,
-		.psn = pkt->dceth.start_psn,
+		.psn = psn,
 		.aeth.syndrome = syndrome,
-		.sqpn = target->ibv.qp.qp_num,
+		.sqpn = pkt->dqpn,
 		.dceth.start_psn = pkt->dceth.start_psn,
 		.dceth.connection = pkt->dceth.connection,
 	};
@@ -235,11 +267,23 @@ static void answer_to(struct vb_qp *target, const struct vb_from *from, const st
 		memcpy(back.src, from->frame->path.dst, VB_GID_BYTES);
 		memcpy(back.dst, from->frame->path.src, VB_GID_BYTES);
 		back.hop_limit = 64;
-		vb_path_sport_answer(target->nic, &back, (uint16_t)(nak.sqpn >> VB_INDEX_BITS),
+		vb_path_sport_answer(nic, &back, (uint16_t)(nak.sqpn >> VB_INDEX_BITS),
 				     nak.dqpn, VB_STRANGER);
 	}
 	/* Without room, it is lost as any packet may be. */
-	vb_dc_send(target, &nak, &back, lane);
+	vb_dc_send(nic, target, &nak, &back, lane);
+}
+
+static void answer_to(const struct vb_qp *target, const struct vb_from *from,
+		      const struct vb_pkt *pkt, uint8_t syndrome)
+{
+	answer_as(target->nic, target, from, pkt, pkt->dceth.start_psn, syndrome);
+}
+
+void vb_dc_nobody(struct vb_batch *batch, const struct vb_from *from, const struct vb_pkt *pkt)
+{
+	if (!from->lane || pkt->sqpn >> VB_INDEX_BITS == from->lane->peer->slot)
+		answer_as(batch->nic, NULL, from, pkt, pkt->psn, vb_aeth_nak(VB_NAK_ACCESS));
 }
 
 /* Only the first packet of a connection is answered. */
@@ -252,6 +296,11 @@ static void ask_to_connect(struct vb_batch *batch, struct vb_qp *target,
 }
 
 /* --- connecting --- */
+
+static bool is_connect(uint8_t kind)
+{
+	return kind == VB_K_CONNECT || kind == VB_K_CONNECT_SRD;
+}
 
 /* The size of the initiator's pieces; 0: invalid for this way. */
 static uint32_t mtu_bytes(const struct vb_from *from, const struct vb_pkt *pkt)
@@ -271,7 +320,13 @@ static bool open_locked(struct vb_dcx *x, const struct vb_from *from, const stru
 	struct vb_resp *resp = &qp->resp;
 
 	close_locked(x);
+	/* It has failed since the target was asked: nothing begins behind its back. */
+	if (vb_qp_state(target) == IBV_QPS_ERR)
+		return false;
 	qp->to.dqpn = pkt->sqpn;
+	x->src_qpn = pkt->srd.qpn;
+	x->src_ahn = 0;
+	memcpy(x->src_gid, from->lane ? pkt->srd.gid : from->frame->path.src, VB_GID_BYTES);
 	if (from->lane) {
 		if (!atomic_load(&from->lane->peer->has_tx))
 			return false;
@@ -319,7 +374,7 @@ static void refuse_again(struct vb_batch *batch, struct vb_qp *qp, const struct 
 {
 	struct vb_resp *resp = &qp->resp;
 
-	if (info->kind != VB_K_CONNECT && vb_psn_diff(pkt->psn, resp->epsn) < 0) {
+	if (!is_connect(info->kind) && vb_psn_diff(pkt->psn, resp->epsn) < 0) {
 		resp->broken = false;
 		vb_rc_request(resp, pkt, info);
 		resp->broken = true;
@@ -335,7 +390,8 @@ static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb
 {
 	uint64_t now_ns = x->qp.now_ns;
 	/* After a while it is not a late packet, but a sender whose clock was set back. */
-	bool afresh = info->kind == VB_K_CONNECT && pkt->dceth.connection != x->dc.connection &&
+	bool connects = info->kind == dct_of(x->target)->kind->connect;
+	bool afresh = connects && pkt->dceth.connection != x->dc.connection &&
 		      may_be_forgotten(x, now_ns);
 
 	if (!afresh && (pkt->dceth.connection < x->dc.connection ||
@@ -345,7 +401,7 @@ static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb
 	}
 	x->used_ns = now_ns;
 	if (pkt->dceth.connection != x->dc.connection) {
-		if (info->kind == VB_K_CONNECT)
+		if (connects)
 			connect(batch, x, from, pkt);
 		else if (info->kind != VB_K_DISCONNECT)
 			ask_to_connect(batch, x->target, from, pkt);
@@ -359,7 +415,7 @@ static void context_rx(struct vb_batch *batch, struct vb_dcx *x, const struct vb
 		close_locked(x);
 	else if (vb_qp_state(&x->qp) == IBV_QPS_ERR)
 		refuse_again(batch, &x->qp, pkt, info);
-	else if (info->kind != VB_K_CONNECT)
+	else if (!connects)
 		vb_batch_packet(batch, &x->qp, from->frame, pkt, info);
 }
 
@@ -373,7 +429,8 @@ void vb_dct_take(struct vb_batch *batch, struct vb_qp *target, const struct vb_f
 
 	if (!vb_batch_admit(batch, target, pkt, info))
 		return;
-	if (vb_kind_is_answer(info->kind)) {
+	if (vb_kind_is_answer(info->kind) ||
+	    (info->kind != dct->kind->connect && is_connect(info->kind))) {
 		vb_batch_count(batch, VB_STAT_DROP_TRANSPORT);
 		return;
 	}
@@ -382,8 +439,8 @@ void vb_dct_take(struct vb_batch *batch, struct vb_qp *target, const struct vb_f
 		return;
 	}
 	x = find(dct, &who);
-	if (info->kind == VB_K_CONNECT) {
-		if (pkt->dceth.key != dct->access_key) {
+	if (info->kind == dct->kind->connect) {
+		if (!dct->kind->admits(target, pkt)) {
 			vb_batch_count(batch, VB_STAT_DROP_ACCESS);
 			answer_to(target, from, pkt, vb_aeth_nak(VB_NAK_ACCESS));
 			return;
@@ -432,6 +489,20 @@ static bool has_spare(struct vb_dcx *x, uint64_t now_ns)
 	return x->spare;
 }
 
+/* SRD: the queue is the target's own, and the SRQ no more than a lock for it. */
+static bool take_new(const struct vb_dct *dct, struct vb_qp *context)
+{
+	struct vb_srq *srq = (struct vb_srq *)context->ibv.qp.srq;
+	bool got;
+
+	if (!dct->srq)
+		return vb_srq_take(srq, &context->resp.recv);
+	vb_lock_take(&srq->take_lock);
+	got = vb_rq_take(context->recv.rq, &context->resp.recv);
+	vb_lock_drop(&srq->take_lock);
+	return got;
+}
+
 bool vb_dc_context_recv_take(struct vb_qp *context)
 {
 	struct vb_dcx *own = dcx_of(context);
@@ -443,7 +514,7 @@ bool vb_dc_context_recv_take(struct vb_qp *context)
 		own->spare = false;
 		return true;
 	}
-	if (vb_srq_take((struct vb_srq *)context->ibv.qp.srq, &context->resp.recv))
+	if (take_new(dct, context))
 		return true;
 	/* Other contexts may have taken one for a message whose sender is gone. */
 	now_ns = vb_nic_now_ns(context->nic);
@@ -476,6 +547,22 @@ void vb_dct_peer_gone(struct vb_qp *target, struct vb_peer *peer)
 		vb_lock_take(&x->qp.lock);
 		if (x->qp.to.peer == peer)
 			close_locked(x);
+		vb_lock_drop(&x->qp.lock);
+	}
+}
+
+void vb_dct_close(struct vb_qp *target, bool flush)
+{
+	struct vb_dct *dct = dct_of(target);
+
+	for (unsigned i = 0; i < atomic_load(&dct->count); i++) {
+		struct vb_dcx *x = dct->all[i];
+
+		vb_lock_take(&x->qp.lock);
+		close_locked(x);
+		if (x->spare && flush)
+			vb_qp_flush_one_recv(target, x->qp.resp.recv.wr_id);
+		x->spare = false;
 		vb_lock_drop(&x->qp.lock);
 	}
 }

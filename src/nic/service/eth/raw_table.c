@@ -26,6 +26,7 @@ static const struct vb_transition transitions[] = {
 
 const struct vb_service vb_service_raw = {
 	.name = "RAW_PACKET",
+	.offered = VB_OFFERS_RAW,
 	.transport = VB_UD,
 	.traits = VB_MIGREQ | VB_WHOLE | VB_TSO | VB_RECEIVES | VB_RETURNS,
 	.create = {
@@ -59,6 +60,7 @@ static const struct vb_service_handle rss_handle = {
 
 const struct vb_service vb_service_rss = {
 	.name = "RAW_PACKET",
+	.offered = VB_OFFERS_RAW,
 	.transport = VB_UD,
 	.create = { .unmake = vb_rss_qp_unmake },
 	.receive = { .transport = VB_RD },

@@ -11,6 +11,7 @@
 #include "nic/queue/rq.h"
 #include "nic/service/eth/raw.h"
 #include "nic/service/eth/raw_rx.h"
+#include "nic/core/lowered.h"
 
 #define CREATE_FLAGS_KNOWN ((uint32_t)(IBV_WQ_FLAGS_RESERVED - 1))
 #define ATTR_KNOWN ((uint32_t)(IBV_WQ_ATTR_RESERVED - 1))
@@ -65,10 +66,12 @@ static int check(const struct vb_ctx *ctx, const struct ibv_wq_init_attr *attr)
 	if (attr->wq_type != IBV_WQT_RQ)
 		return vb_refuse(EINVAL, "wq_type is %d; there is IBV_WQT_RQ (%d)",
 				 (int)attr->wq_type, (int)IBV_WQT_RQ);
-	if (!attr->max_wr || attr->max_wr > VB_QP_WR_MAX || attr->max_sge > VB_SGE_MAX)
+	if (!attr->max_wr || attr->max_wr > vb_lowered(ctx->nic, VB_LIMIT_QP_WR) ||
+	    attr->max_sge > vb_lowered(ctx->nic, VB_LIMIT_SGE))
 		return vb_refuse(EINVAL, "max_wr is %u and max_sge %u; they may be 1 to %u and at "
 					 "most %u",
-				 attr->max_wr, attr->max_sge, VB_QP_WR_MAX, VB_SGE_MAX);
+				 attr->max_wr, attr->max_sge, vb_lowered(ctx->nic, VB_LIMIT_QP_WR),
+				 vb_lowered(ctx->nic, VB_LIMIT_SGE));
 	if (!attr->pd || attr->pd->context != context)
 		return vb_refuse(EINVAL, "pd is %s", attr->pd ? "another context's" : "NULL");
 	if (!attr->cq || attr->cq->context != context)

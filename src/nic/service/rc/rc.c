@@ -26,12 +26,15 @@ static const struct vb_transition transitions[] = {
 
 const struct vb_service vb_service_rc = {
 	.name = "RC",
+	.offered = VB_OFFERS_RC,
 	.transport = VB_RC,
 	.traits = VB_CONNECTS | VB_IS_REACHED | VB_MIGREQ | VB_IS_ANSWERED | VB_RECEIVES |
-		  VB_TAKES_SRQ | VB_TAKES_TAGS | VB_PARCELS_RECV | VB_PARCELS_FETCH | VB_RETURNS,
+		  VB_TAKES_SRQ | VB_TAKES_TAGS | VB_PARCELS_RECV | VB_PARCELS_FETCH | VB_RETURNS |
+		  VB_IS_COUNTED,
 	.create = {
 		.flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING,
-		.dv_flags = VB_QP_SCATTER_TO_CQE | VB_QP_PACKET_CREDITS | VB_QP_DV_BUILDER,
+		.dv_flags = VB_QP_SCATTER_TO_CQE | VB_QP_PACKET_CREDITS | VB_QP_DV_BUILDER |
+			    VB_QP_OOO_DP,
 	},
 	.modify = {
 		.transitions = transitions,

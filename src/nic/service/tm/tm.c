@@ -365,7 +365,7 @@ static struct vb_wqe *own_wqe(struct vb_qp *qp, enum vb_kind kind, enum ibv_wc_o
 	memset(wqe, 0, sizeof(*wqe));
 	wqe->kind = (uint8_t)kind;
 	wqe->wc_opcode = (uint8_t)opcode;
-	wqe->flags = IBV_SEND_SIGNALED; /* so that vb_tm_sent() is called */
+	wqe->flags = VB_WQE_ASIDE; /* so that vb_tm_sent() is called */
 	return wqe;
 }
 

@@ -59,11 +59,13 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 
 const struct vb_service vb_service_uc = {
 	.name = "UC",
+	.offered = VB_OFFERS_UC,
 	.transport = VB_UC,
-	.traits = VB_CONNECTS | VB_RECEIVES | VB_MIGREQ | VB_RETURNS | VB_PARCELS_RECV,
+	.traits = VB_CONNECTS | VB_RECEIVES | VB_MIGREQ | VB_RETURNS |
+		  VB_IS_COUNTED | VB_PARCELS_RECV,
 	.create = {
 		.flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING,
-		.dv_flags = VB_QP_SCATTER_TO_CQE,
+		.dv_flags = VB_QP_SCATTER_TO_CQE | VB_QP_OOO_DP,
 	},
 	.modify = {
 		.transitions = transitions,

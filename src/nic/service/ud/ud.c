@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "engine/uc_ud.h"
 #include "nic/core/ah.h"
+#include "nic/core/slots.h"
 #include "nic/data/demux.h"
 #include "nic/data/explain.h"
 #include "nic/data/qp_extra.h"
@@ -62,15 +63,27 @@ static int check(const struct vb_qp *qp, const struct ibv_send_wr *wr, const str
 	return same_domain(wr->wr.ud.ah->pd, qp->ibv.qp.pd) ? 0 : VB_POST_LATE;
 }
 
+static inline void address_to(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+			      uint32_t dqpn)
+{
+	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;
+	wqe->ud.dqpn = dqpn;
+	vb_path_sport_set(qp->nic, &wqe->ud.path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
+			  dqpn);
+	/* IBA 10.2.5: with the high bit set, the QP's own Q_Key is sent. */
+	wqe->ud.qkey = wr->wr.ud.remote_qkey & 0x80000000 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
+}
+
 static void address(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
 		    const struct vb_post *post)
 {
-	wqe->ud.path = ((struct vb_ah *)wr->wr.ud.ah)->path;
-	wqe->ud.dqpn = wr->wr.ud.remote_qpn & 0xffffff;
-	vb_path_sport_set(qp->nic, &wqe->ud.path, (uint16_t)(qp->ibv.qp.qp_num >> VB_INDEX_BITS),
-			  wqe->ud.dqpn);
-	/* IBA 10.2.5: with the high bit set, the QP's own Q_Key is sent. */
-	wqe->ud.qkey = wr->wr.ud.remote_qkey & 0x80000000 ? qp->attr.qkey : wr->wr.ud.remote_qkey;
+	address_to(qp, wqe, wr, wr->wr.ud.remote_qpn & 0xffffff);
+}
+
+static void address_efa(struct vb_qp *qp, struct vb_wqe *wqe, const struct ibv_send_wr *wr,
+			const struct vb_post *post)
+{
+	address_to(qp, wqe, wr, vb_qpn_widen(wr->wr.ud.remote_qpn));
 }
 
 /* Each datagram takes the way to its address, in order. */
@@ -84,31 +97,38 @@ static void transmit(struct vb_qp *qp, enum ibv_qp_state state)
 	while (more && vb_lane_is_next(qp));
 }
 
-const struct vb_service vb_service_ud = {
-	.name = "UD",
-	.transport = VB_UD,
-	.traits = VB_GROUPS | VB_DATAGRAMS | VB_RECEIVES | VB_TAKES_SRQ | VB_RETURNS,
-	.create = {
-		.flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_PCI_WRITE_END_PADDING |
-			 IBV_QP_CREATE_SOURCE_QPN,
-		.dv_flags = VB_QP_SCATTER_TO_CQE,
-	},
-	.modify = {
-		.transitions = transitions,
-		.rows = VB_ARRAY_LEN(transitions),
-	},
-	/*
-	 * IBA C10-10 leaves open whether the call or the device reports an opcode that datagrams do
-	 * not have. Devices do, and programs rely on it.
-	 */
-	.post = {
-		.opcodes = VB_POSTS(IBV_WR_SEND) | VB_POSTS(IBV_WR_SEND_WITH_IMM),
-		.late = VB_POSTS(IBV_WR_RDMA_WRITE) | VB_POSTS(IBV_WR_RDMA_WRITE_WITH_IMM) |
-			VB_POSTS(IBV_WR_RDMA_READ) | VB_POSTS(IBV_WR_ATOMIC_CMP_AND_SWP) |
-			VB_POSTS(IBV_WR_ATOMIC_FETCH_AND_ADD),
-		.check = check,
-		.address = address,
-	},
-	.send = { .transmit = transmit },
-	.receive = { .transport = VB_UD, .request = request },
-};
+/*
+ * IBA C10-10 leaves open whether the call or the device reports an opcode that datagrams do
+ * not have. Devices do, and programs rely on it.
+ */
+#define UD(ADDRESS) \
+	{ \
+		.name = "UD", \
+		.offered = VB_OFFERS_UD, \
+		.transport = VB_UD, \
+		.traits = VB_GROUPS | VB_DATAGRAMS | VB_RECEIVES | VB_TAKES_SRQ | VB_RETURNS | \
+			  VB_IS_COUNTED, \
+		.create = { \
+			.flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | \
+				 IBV_QP_CREATE_PCI_WRITE_END_PADDING | IBV_QP_CREATE_SOURCE_QPN, \
+			.dv_flags = VB_QP_SCATTER_TO_CQE | VB_QP_OOO_DP, \
+		}, \
+		.modify = { \
+			.transitions = transitions, \
+			.rows = VB_ARRAY_LEN(transitions), \
+		}, \
+		.post = { \
+			.opcodes = VB_POSTS(IBV_WR_SEND) | VB_POSTS(IBV_WR_SEND_WITH_IMM), \
+			.late = VB_POSTS(IBV_WR_RDMA_WRITE) | \
+				VB_POSTS(IBV_WR_RDMA_WRITE_WITH_IMM) | \
+				VB_POSTS(IBV_WR_RDMA_READ) | VB_POSTS(IBV_WR_ATOMIC_CMP_AND_SWP) | \
+				VB_POSTS(IBV_WR_ATOMIC_FETCH_AND_ADD), \
+			.check = check, \
+			.address = ADDRESS, \
+		}, \
+		.send = { .transmit = transmit }, \
+		.receive = { .transport = VB_UD, .request = request }, \
+	}
+
+const struct vb_service vb_service_ud = UD(address);
+const struct vb_service vb_service_ud_efa = UD(address_efa);

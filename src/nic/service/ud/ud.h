@@ -8,4 +8,7 @@
 
 extern const struct vb_service vb_service_ud;
 
+/* The same on EFA, where programs keep 16 bits of a QPN (nic/core/slots.h). */
+extern const struct vb_service vb_service_ud_efa;
+
 #endif

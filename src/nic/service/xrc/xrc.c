@@ -330,7 +330,7 @@ static int check(struct vb_qp *qp, const struct vb_xrc_attr *now, const struct i
 		return EOPNOTSUPP;
 	err = vb_service_transition_check(qp->service, from, to, mask);
 	if (!err)
-		err = vb_qp_values_check(attr, mask);
+		err = vb_qp_values_check(qp->nic, attr, mask);
 	if (err)
 		return err;
 	*then = *now;

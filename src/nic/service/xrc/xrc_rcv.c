@@ -95,7 +95,7 @@ int vb_xrc_rcv_remember(struct vb_xrcd *xrcd, uint32_t qpn, const struct ibv_qp_
 {
 	struct vb_xrc_rcv *rcv;
 	struct vb_xrc_attr at;
-	int err = vb_qp_values_check(attr, mask);
+	int err = vb_qp_values_check(vb_nic_of(xrcd->ibv.context), attr, mask);
 
 	if (err)
 		return err;

@@ -59,9 +59,10 @@ static void send_request(struct vb_batch *batch, struct vb_qp *qp, const struct 
 /* IBTA A14: an initiator has no receive queue, nor anything that goes with one. */
 const struct vb_service vb_service_xrc_send = {
 	.name = "XRC_SEND",
+	.offered = VB_OFFERS_XRC,
 	.transport = VB_XRC,
 	.traits = VB_AIMS | VB_MIGREQ | VB_RETURNS | VB_IS_ANSWERED,
-	.create = { .dv_flags = VB_QP_SCATTER_TO_CQE },
+	.create = { .dv_flags = VB_QP_SCATTER_TO_CQE | VB_QP_OOO_DP },
 	.modify = {
 		.transitions = send_transitions,
 		.rows = VB_ARRAY_LEN(send_transitions),
@@ -91,9 +92,11 @@ static const struct vb_service_handle handle = {
 
 const struct vb_service vb_service_xrc_recv = {
 	.name = "XRC_RECV",
+	.offered = VB_OFFERS_XRC,
 	.transport = VB_XRC,
 	.traits = VB_MIGREQ | VB_RETURNS,
-	.create = { .dv_flags = VB_QP_SCATTER_TO_CQE, .unmake = vb_xrc_rcv_unmake },
+	.create = { .dv_flags = VB_QP_SCATTER_TO_CQE | VB_QP_OOO_DP,
+		    .unmake = vb_xrc_rcv_unmake },
 	.modify = {
 		.transitions = recv_transitions,
 		.rows = VB_ARRAY_LEN(recv_transitions),

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Two of Mooncake's transfer engines, which exchange memory and look at each octet.
+
+  mooncake_peer.py target ADDRESS           says "ready", its process id, TARGET and MEMORY
+  mooncake_peer.py initiator ADDRESS TARGET MEMORY [until-error]
+
+ADDRESS is the own one. The initiator writes, has the target
+look at what came and fill its memory anew, and reads that, with more and more octets. With
+until-error it goes on writing until Mooncake says that it failed, and that is what it expects then.
+"""
+import os
+import sys
+import time
+
+import numpy as np
+from mooncake.engine import TransferEngine
+
+BYTES = 2 << 20
+SIZES = [1, 4096, 100003, BYTES]
+# Behind the data: number of the question, size, salt; and the number and answer, which the other
+# side reads.
+WORDS = 8
+RIGHT, WRONG = 1, 2
+
+
+def pattern(salt):
+    return (np.arange(BYTES, dtype=np.uint32) * 2654435761 + salt >> 7).astype(np.uint8)
+
+
+class Peer:
+    def __init__(self, address):
+        self.engine = TransferEngine()
+        if self.engine.initialize(address, "P2PHANDSHAKE", "rdma", ""):
+            sys.exit("initialize failed")
+        self.memory = np.zeros(BYTES + 4 * WORDS, dtype=np.uint8)
+        self.data, self.words = self.memory[:BYTES], self.memory[BYTES:].view(np.uint32)
+        self.address = self.memory.ctypes.data
+        if self.engine.register_memory(self.address, self.memory.nbytes):
+            sys.exit("register_memory failed")
+
+
+def target(address):
+    peer = Peer(address)
+    print("ready", os.getpid(), f"{address}:{peer.engine.get_rpc_port()}", peer.address, flush=True)
+    number = 0
+    while number < len(SIZES):
+        while peer.words[0] == number:
+            time.sleep(0.001)
+        number, size, salt = (int(word) for word in peer.words[:3])
+        right = (peer.data[:size] == pattern(salt)[:size]).all()
+        peer.data[:] = pattern(salt + 1)
+        peer.words[4] = RIGHT if right else WRONG
+        peer.words[3] = number
+    while peer.words[0] == number:
+        time.sleep(0.001)
+
+
+class Initiator(Peer):
+    def __init__(self, address, other, base):
+        super().__init__(address)
+        self.other, self.base = other, base
+
+    def write(self, at, size):
+        return self.engine.transfer_sync_write(self.other, self.address + at, self.base + at, size)
+
+    def read(self, at, size):
+        return self.engine.transfer_sync_read(self.other, self.address + at, self.base + at, size)
+
+    def say(self, number, size, salt):
+        """The number comes last: a WRITE's octets may arrive in any order."""
+        self.words[:3] = number, size, salt
+        return self.write(BYTES + 4, 8) or self.write(BYTES, 4)
+
+    def until_error(self):
+        count = 0
+        while self.write(0, 100003) == 0:
+            count += 1
+            if count == 10:
+                print("writing", flush=True)
+        print(f"failed after {count or 'no'} transfers")
+        return 0 if count else 1
+
+    def run(self):
+        for number, size in enumerate(SIZES, 1):
+            self.data[:] = pattern(number)
+            if self.write(0, size) or self.say(number, size, number):
+                return "a write failed"
+            while self.words[3] != number:
+                if self.read(BYTES + 12, 8):
+                    return "a read failed"
+            if self.words[4] != RIGHT:
+                return f"{size} octets arrived wrong"
+            self.data[:] = 0
+            if self.read(0, size):
+                return "a read failed"
+            if not (self.data[:size] == pattern(number + 1)[:size]).all() or self.data[size:].any():
+                return f"{size} octets were read wrong"
+        if self.say(len(SIZES) + 1, 0, 0):
+            return "the last write failed"
+        print("all octets are right")
+        return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "target":
+        sys.exit(target(sys.argv[2]))
+    initiator = Initiator(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    sys.exit(initiator.until_error() if len(sys.argv) > 5 else initiator.run())

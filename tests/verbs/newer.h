@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef VB_TESTS_VERBS_NEWER_H
+#define VB_TESTS_VERBS_NEWER_H
+
+/*
+ * What <infiniband/verbs.h> of rdma-core 58 to 65 declares, for tests that are compiled with an
+ * older one: names, numbers and layouts are those of rdma-core. Where the header at hand has them,
+ * these are left out, and the tests compare our libraries with it.
+ */
+
+#include "lib.h"
+
+#ifndef HAVE_REG_MR_EX /* rdma-core 65 */
+
+struct ibv_dmah {
+	struct ibv_context *context;
+};
+
+struct ibv_buf;
+
+enum {
+	IBV_REG_MR_MASK_IOVA = 1 << 0,
+	IBV_REG_MR_MASK_ADDR = 1 << 1,
+	IBV_REG_MR_MASK_FD = 1 << 2,
+	IBV_REG_MR_MASK_FD_OFFSET = 1 << 3,
+	IBV_REG_MR_MASK_DMAH = 1 << 4,
+	IBV_REG_MR_MASK_BUF = 1 << 5,
+};
+
+struct ibv_mr_init_attr {
+	size_t length;
+	int access;
+	uint64_t comp_mask;
+	uint64_t iova;
+	void *addr;
+	int fd;
+	uint64_t fd_offset;
+	struct ibv_dmah *dmah;
+	struct ibv_buf *buf;
+};
+
+enum { IBV_TPH_MEM_TYPE_VM, IBV_TPH_MEM_TYPE_PM };
+
+enum {
+	IBV_DMAH_INIT_ATTR_MASK_CPU_ID = 1 << 0,
+	IBV_DMAH_INIT_ATTR_MASK_PH = 1 << 1,
+	IBV_DMAH_INIT_ATTR_MASK_TPH_MEM_TYPE = 1 << 2,
+};
+
+struct ibv_dmah_init_attr {
+	uint32_t comp_mask;
+	uint32_t cpu_id;
+	uint8_t ph;
+	uint8_t tph_mem_type;
+};
+
+enum { IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC = 1 << 2 };
+
+enum {
+	IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS = 1 << 0,
+	IBV_QUERY_QP_DATA_IN_ORDER_DEVICE_ONLY = 1 << 1,
+};
+
+enum {
+	IBV_COMP_CNTR_TYPE_WRS,
+	IBV_COMP_CNTR_TYPE_BYTES,
+};
+
+enum {
+	IBV_QP_ATTACH_COMP_CNTR_OP_SEND = 1 << 0,
+	IBV_QP_ATTACH_COMP_CNTR_OP_RECV = 1 << 1,
+	IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ = 1 << 2,
+	IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_READ = 1 << 3,
+	IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE = 1 << 4,
+	IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE = 1 << 5,
+};
+
+struct ibv_comp_cntr_caps {
+	uint64_t max_value;
+	uint32_t max_counters;
+	uint32_t supported_qp_attach_ops;
+};
+
+struct ibv_comp_cntr {
+	struct ibv_context *context;
+	uint32_t handle;
+};
+
+struct ibv_comp_cntr_init_attr {
+	uint32_t comp_mask;
+	uint32_t type;
+	uint32_t flags;
+};
+
+struct ibv_qp_attach_comp_cntr_attr {
+	uint32_t comp_mask;
+	uint32_t op_mask;
+};
+
+struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr);
+struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_init_attr *attr);
+int ibv_dealloc_dmah(struct ibv_dmah *dmah);
+int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm);
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed);
+void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf);
+void ibv_free_buf(struct ibv_buf *buf);
+struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length,
+			      int access);
+int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf);
+int _ibv_query_comp_cntr_caps(struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
+			      size_t caps_size);
+struct ibv_comp_cntr *ibv_create_comp_cntr(struct ibv_context *context,
+					   struct ibv_comp_cntr_init_attr *attr);
+int ibv_destroy_comp_cntr(struct ibv_comp_cntr *cntr);
+int ibv_set_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t value);
+int ibv_set_err_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t value);
+int ibv_inc_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t amount);
+int ibv_inc_err_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t amount);
+int ibv_read_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t *value);
+int ibv_read_err_comp_cntr(struct ibv_comp_cntr *cntr, uint64_t *value);
+int ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *cntr,
+			    struct ibv_qp_attach_comp_cntr_attr *attr);
+
+#define ibv_query_comp_cntr_caps(context, caps)                                                   \
+	_ibv_query_comp_cntr_caps(context, caps, sizeof(*(caps)))
+
+#endif
+
+#endif
