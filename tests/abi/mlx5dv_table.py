@@ -75,8 +75,8 @@ def quoted(name):
 
 def modules():
     """pyverbs's modules that pyverbs.sh runs: those of its list, and those that it names alone."""
-    alone = re.findall(r'^.*pyverbs_module "[^"]*" (\w+) ', verbs.contents("tests/clients/pyverbs.sh"),
-                       re.M)
+    suite = verbs.contents("tests/clients/pyverbs.sh")
+    alone = re.findall(r'^.*pyverbs_module "[^"]*" (\w+) ', suite, re.M)
     return quoted("mlx5").split() + alone
 
 
