@@ -36,12 +36,12 @@ static bool length_fits(const struct vb_resp *resp, const struct vb_pkt *pkt,
 
 	if (!(info->pos & VB_P_LAST))
 		return pkt->payload_bytes == resp->mtu &&
-		       (info->kind == VB_K_SEND ? total <= 1u << 31 : total < resp->dma_bytes);
+		       (info->kind == VB_K_SEND ? total <= 1u << 31 : total < resp->write.bytes);
 	if (pkt->payload_bytes > resp->mtu)
 		return false;
 	if (info->pos == VB_P_LAST && !pkt->payload_bytes)
 		return false;
-	return info->kind == VB_K_SEND ? total <= 1u << 31 : total == resp->dma_bytes;
+	return info->kind == VB_K_SEND ? total <= 1u << 31 : total == resp->write.bytes;
 }
 
 static enum vb_verdict begin_write(struct vb_resp *resp, const struct vb_pkt *pkt)
@@ -59,9 +59,9 @@ static enum vb_verdict begin_write(struct vb_resp *resp, const struct vb_pkt *pk
 		if (verdict != VB_OK)
 			return verdict;
 	}
-	resp->rkey = pkt->reth.rkey;
-	resp->va = pkt->reth.va;
-	resp->dma_bytes = pkt->reth.bytes;
+	resp->write.rkey = pkt->reth.rkey;
+	resp->write.va = pkt->reth.va;
+	resp->write.bytes = pkt->reth.bytes;
 	return VB_OK;
 }
 
@@ -72,8 +72,8 @@ static enum vb_verdict place(struct vb_resp *resp, const struct vb_pkt *pkt,
 		return VB_OK;
 	if (info->kind == VB_K_SEND)
 		return vb_host_recv_write(resp, resp->offset, pkt->payload, pkt->payload_bytes);
-	return vb_host_remote_write(resp, resp->rkey, resp->va + resp->offset, pkt->payload,
-				    pkt->payload_bytes);
+	return vb_host_remote_write(resp, resp->write.rkey, resp->write.va + resp->offset,
+				    pkt->payload, pkt->payload_bytes);
 }
 
 bool vb_resp_middle(struct vb_resp *resp, enum vb_kind kind, uint32_t psn, bool ackreq,
@@ -85,9 +85,9 @@ bool vb_resp_middle(struct vb_resp *resp, enum vb_kind kind, uint32_t psn, bool 
 	if (psn != resp->epsn || bytes != resp->mtu || resp->broken || resp->nak_sent ||
 	    resp->nak_owed)
 		return false;
-	if (kind == VB_K_WRITE && resp->message == VB_M_WRITE && total < resp->dma_bytes)
-		verdict = vb_host_remote_write(resp, resp->rkey, resp->va + resp->offset, payload,
-					       bytes);
+	if (kind == VB_K_WRITE && resp->message == VB_M_WRITE && total < resp->write.bytes)
+		verdict = vb_host_remote_write(resp, resp->write.rkey,
+					       resp->write.va + resp->offset, payload, bytes);
 	else if (kind == VB_K_SEND && resp->message == VB_M_SEND && total <= 1u << 31)
 		verdict = vb_host_recv_write(resp, resp->offset, payload, bytes);
 	else
@@ -102,11 +102,11 @@ bool vb_resp_middle(struct vb_resp *resp, enum vb_kind kind, uint32_t psn, bool 
 }
 
 /* Does this packet need a receive request: the first of a SEND, the last of a WRITE with imm? */
-static bool takes_recv(const struct vb_op_info *info)
+static bool takes_recv(const struct vb_resp *resp, const struct vb_op_info *info)
 {
 	if (info->kind == VB_K_SEND)
 		return info->pos & VB_P_FIRST;
-	return info->headers & VB_H_IMM;
+	return (info->headers & VB_H_IMM) && !resp->unsolicited;
 }
 
 enum vb_verdict vb_resp_data(struct vb_resp *resp, const struct vb_pkt *pkt,
@@ -120,7 +120,7 @@ enum vb_verdict vb_resp_data(struct vb_resp *resp, const struct vb_pkt *pkt,
 	 * IBA 9.7.4.1: in this order. So a request refused below has taken a receive request, which
 	 * reports it (9.9.3, class C); for a WRITE only the last packet takes one.
 	 */
-	if (takes_recv(info) && !resp->has_recv) {
+	if (takes_recv(resp, info) && !resp->has_recv) {
 		if (!vb_host_recv_take(resp, pkt, info))
 			return VB_NO_RECV;
 		resp->has_recv = true;

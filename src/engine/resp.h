@@ -46,11 +46,14 @@ struct vb_resp {
 	uint32_t msn;  /* messages completed */
 	enum vb_message message;
 	uint32_t offset; /* octets of the message received so far */
-	uint32_t rkey;
-	uint64_t va;
-	uint32_t dma_bytes;
+	struct {
+		uint32_t rkey;
+		uint64_t va;
+		uint32_t bytes;
+	} write; /* what its RETH says */
 
-	bool has_recv; /* recv was taken from the queue */
+	bool unsolicited; /* by modify, too: WRITEs with immediate data take no recv (EFA) */
+	bool has_recv;	  /* recv was taken from the queue */
 	uint8_t mark;  /* ... the host's note about it; 0: none */
 	struct vb_recv recv;
 

@@ -29,6 +29,12 @@ struct newer_qp_init {
 	uint8_t sl, reserved;
 	uint64_t wr_flags;
 };
+struct newer_cq {
+	uint64_t comp_mask;
+	int (*wc_read_sgid)(struct newer_cq *cq, union ibv_gid *sgid);
+	bool (*wc_is_unsolicited)(struct newer_cq *cq);
+};
+enum { NEWER_UNSOLICITED = 1 << 0, NEWER_WITH_IS_UNSOLICITED = 1 << 1, NEWER_CAP = 1 << 4 };
 struct efadv_mr_attr;
 struct efadv_cq_attr;
 struct efadv_wq_attr;
@@ -133,6 +139,7 @@ efa_test(the_device_says_what_it_has)
 	assert_true(all.attr.device_caps & EFADV_DEVICE_ATTR_CAPS_RDMA_READ);
 	assert_true(all.attr.device_caps & EFADV_DEVICE_ATTR_CAPS_RNR_RETRY);
 	assert_true(all.attr.device_caps & EFADV_DEVICE_ATTR_CAPS_CQ_WITH_SGID);
+	assert_true(all.attr.device_caps & NEWER_CAP);
 	assert_int_equal(all.attr.max_rdma_size, 1 << 30);
 	assert_true(vt_is_octet(all.behind, sizeof(all.behind), 0));
 	/* A program with an older header has less room. */
@@ -219,7 +226,7 @@ efa_test(completions_have_what_efa_knows)
 
 	assert_non_null(efadv_cq_from_ibv_cq_ex(cq));
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
-	efa.wc_flags = 2; /* EFADV_WC_EX_WITH_IS_UNSOLICITED */
+	efa.wc_flags = 4; /* the first that nobody knows */
 	vt_refused(EOPNOTSUPP, efadv_create_cq(vt.ctx, &attr, &efa, sizeof(efa)));
 	efa = (struct efadv_cq_init_attr){.comp_mask = 1};
 	vt_refused(EINVAL, efadv_create_cq(vt.ctx, &attr, &efa, sizeof(efa)));
@@ -256,10 +263,8 @@ efa_test(qps_are_of_two_types)
 	vt_refused(EOPNOTSUPP, MAKE());
 	efa = (struct newer_qp_init){.reserved = 1};
 	vt_refused(EINVAL, MAKE());
-	for (uint16_t flag = 1; flag <= 2; flag++) { /* what efadv_query_device() does not say */
-		efa = (struct newer_qp_init){.flags = flag};
-		vt_refused(EOPNOTSUPP, MAKE());
-	}
+	efa = (struct newer_qp_init){.flags = 2}; /* INLINE_WRITE, which the device does not have */
+	vt_refused(EOPNOTSUPP, MAKE());
 	efa = (struct newer_qp_init){0};
 	attr.comp_mask = 0;
 	vt_refused(EINVAL, MAKE());
@@ -267,6 +272,10 @@ efa_test(qps_are_of_two_types)
 	vt_refused(EOPNOTSUPP, MAKE());
 	vt_refused(EOPNOTSUPP, ibv_create_qp(vt.pd, (struct ibv_qp_init_attr *)&attr));
 	vt_refused(EINVAL, efadv_create_driver_qp(vt.pd, (struct ibv_qp_init_attr *)&attr, 0));
+	attr = init_attr(cq, IBV_QPT_UD);
+	efa.flags = NEWER_UNSOLICITED;
+	vt_refused(EOPNOTSUPP, MAKE());
+	efa.flags = 0;
 	attr = init_attr(cq, IBV_QPT_DRIVER);
 	attr.cap.max_send_sge = 3;
 	vt_refused(EINVAL, MAKE());
@@ -313,11 +322,12 @@ struct srd {
 	uint8_t octets[256];
 };
 
-static void srd_open(struct srd *s)
+static void srd_open_as(struct srd *s, uint16_t flags)
 {
 	struct ibv_cq_init_attr_ex cq_attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};
-	struct efadv_cq_init_attr efa_cq = {.wc_flags = EFADV_WC_EX_WITH_SGID};
-	struct efadv_qp_init_attr efa = {.driver_qp_type = EFADV_QP_DRIVER_TYPE_SRD};
+	struct efadv_cq_init_attr efa_cq = {.wc_flags = EFADV_WC_EX_WITH_SGID |
+							NEWER_WITH_IS_UNSOLICITED};
+	struct newer_qp_init efa = {.flags = flags};
 	struct ibv_qp_init_attr_ex attr;
 	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = VT_QKEY};
 
@@ -325,11 +335,12 @@ static void srd_open(struct srd *s)
 	s->cq = vt_made(efadv_create_cq(vt.ctx, &cq_attr, &efa_cq, sizeof(efa_cq)));
 	attr = init_attr(ibv_cq_ex_to_cq(s->cq), IBV_QPT_DRIVER);
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ;
-	s->qp = vt_made(efadv_create_qp_ex(vt.ctx, &attr, &efa, sizeof(efa)));
+	attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
+			      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+	s->qp = vt_made(efadv_create_qp_ex(vt.ctx, &attr, (void *)&efa, sizeof(efa)));
 	s->ex = ibv_qp_to_qp_ex(s->qp);
 	s->mr = vt_mr(vt.pd, s->octets, sizeof(s->octets),
-		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 	s->ah = own_ah();
 	assert_int_equal(ibv_modify_qp(s->qp, &to,
 				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -341,6 +352,16 @@ static void srd_open(struct srd *s)
 	to.rnr_retry = 3;
 	assert_int_equal(ibv_modify_qp(s->qp, &to, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_RNR_RETRY),
 			 0);
+}
+
+static void srd_open(struct srd *s)
+{
+	srd_open_as(s, 0);
+}
+
+static void srd_open_unsolicited(struct srd *s)
+{
+	srd_open_as(s, NEWER_UNSOLICITED);
 }
 
 static void srd_close(struct srd *s)
@@ -426,6 +447,93 @@ srd_test(errors_have_the_codes_of_efa)
 	start(s);
 	assert_int_equal(s->cq->status, IBV_WC_RNR_RETRY_EXC_ERR);
 	assert_int_equal(ibv_wc_read_vendor_err(s->cq), 10);
+	ibv_end_poll(s->cq);
+}
+
+static void write_post(struct srd *s, uint32_t octets)
+{
+	ibv_wr_start(s->ex);
+	s->ex->wr_id = 1;
+	ibv_wr_rdma_write_imm(s->ex, s->mr->rkey, (uintptr_t)s->octets + 128, htobe32(7));
+	ibv_wr_set_sge(s->ex, s->mr->lkey, (uintptr_t)s->octets, octets);
+	ibv_wr_set_ud_addr(s->ex, s->ah, s->qp->qp_num, VT_QKEY);
+	assert_int_equal(ibv_wr_complete(s->ex), 0);
+}
+
+/* What the completion says that the receiving end has; that of the sender is read along. */
+struct received {
+	enum ibv_wc_opcode opcode;
+	uint64_t wr_id;
+	bool unsolicited;
+	uint32_t imm;
+};
+
+static struct received received(struct srd *s)
+{
+	struct newer_cq *efa = (struct newer_cq *)efadv_cq_from_ibv_cq_ex(s->cq);
+	struct received r = {.opcode = IBV_WC_SEND};
+
+	for (int i = 0; i < 2; i++) {
+		start(s);
+		assert_int_equal(s->cq->status, IBV_WC_SUCCESS);
+		if (ibv_wc_read_opcode(s->cq) >= IBV_WC_RECV)
+			r = (struct received){
+				ibv_wc_read_opcode(s->cq),
+				s->cq->wr_id,
+				efa->wc_is_unsolicited(efa),
+				be32toh(ibv_wc_read_imm_data(s->cq)),
+			};
+		else
+			assert_false(efa->wc_is_unsolicited(efa));
+		ibv_end_poll(s->cq);
+	}
+	return r;
+}
+
+/* efadv_create_qp_ex(3): "Receive WRs will not be consumed for RDMA write with imm." */
+#define srd_unsolicited_test(f)                                                                   \
+	vt_with(efa_test, f, struct srd, s, srd_open_unsolicited(&s), srd_close(&s))
+
+srd_unsolicited_test(unsolicited_writes_take_no_receive)
+{
+	struct received r;
+
+	memset(s->octets, 0x33, 64);
+	for (int i = 0; i < 3; i++) { /* none is there; and then there is one, which stays */
+		if (i == 1)
+			receive_post(s);
+		write_post(s, 64);
+		r = received(s);
+		assert_int_equal(r.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+		assert_int_equal(r.wr_id, 0);
+		assert_true(r.unsolicited);
+		assert_int_equal(r.imm, 7);
+		assert_true(vt_is_octet(s->octets + 128, 64, 0x33));
+	}
+	write_post(s, 200); /* beyond the region: the sender alone is told */
+	start(s);
+	assert_int_equal(s->cq->status, IBV_WC_REM_ACCESS_ERR);
+	ibv_end_poll(s->cq);
+	send_post(s);
+	r = received(s);
+	assert_int_equal(r.opcode, IBV_WC_RECV);
+	assert_int_equal(r.wr_id, 2);
+	assert_false(r.unsolicited);
+}
+
+srd_test(a_write_takes_a_receive_if_nothing_else_was_said)
+{
+	struct received r;
+
+	receive_post(s);
+	write_post(s, 64);
+	r = received(s);
+	assert_int_equal(r.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+	assert_int_equal(r.wr_id, 2);
+	assert_false(r.unsolicited);
+	write_post(s, 64);
+	start(s);
+	assert_int_equal(s->cq->status, IBV_WC_RNR_RETRY_EXC_ERR);
 	ibv_end_poll(s->cq);
 }
 

@@ -25,6 +25,11 @@ static int read_sgid(struct vb_efa_cq *efa, union ibv_gid *sgid)
 	return 0;
 }
 
+static bool is_unsolicited(struct vb_efa_cq *efa)
+{
+	return vb_abi_cq_ex_current(efa->cq)->note == VB_CQE_UNSOLICITED;
+}
+
 static int check(const struct ibv_cq_init_attr_ex *attr, const struct vb_efa_cq_init_attr *efa)
 {
 	static const uint64_t fields = VB_EFA_WC_WITH_SGID | VB_EFA_WC_WITH_IS_UNSOLICITED;
@@ -34,10 +39,10 @@ static int check(const struct ibv_cq_init_attr_ex *attr, const struct vb_efa_cq_
 	if (efa->flags)
 		return vb_refuse(EOPNOTSUPP, "efa_attr.flags: there is no device that would write "
 					     "completions to a dma-buf");
-	if ((efa->wc_flags & ~fields) || (efa->wc_flags & VB_EFA_WC_WITH_IS_UNSOLICITED))
+	if (efa->wc_flags & ~fields)
 		return vb_refuse(EOPNOTSUPP,
 				 "efa_attr.wc_flags 0x%llx: completions have only "
-				 "EFADV_WC_EX_WITH_SGID",
+				 "EFADV_WC_EX_WITH_SGID and WITH_IS_UNSOLICITED",
 				 (unsigned long long)efa->wc_flags);
 	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS)
 		return vb_refuse(EOPNOTSUPP,
@@ -57,6 +62,8 @@ static struct ibv_cq_ex *with_part(struct ibv_cq_ex *cq, struct vb_efa_cq *part,
 	part->cq = cq;
 	if (wc_flags & VB_EFA_WC_WITH_SGID)
 		part->wc_read_sgid = read_sgid;
+	if (wc_flags & VB_EFA_WC_WITH_IS_UNSOLICITED)
+		part->wc_is_unsolicited = is_unsolicited;
 	vb_abi_cq_ex_dv_set(cq, part);
 	return cq;
 }

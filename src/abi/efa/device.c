@@ -20,7 +20,8 @@ int efadv_query_device(struct ibv_context *context, struct vb_efa_device_attr *a
 		.inline_buf_size = VB_EFA_INLINE_BYTES_MAX,
 		.inline_buf_size_ex = VB_EFA_INLINE_BYTES_MAX,
 		.device_caps = VB_EFA_CAP_RDMA_READ | VB_EFA_CAP_RNR_RETRY |
-			       VB_EFA_CAP_CQ_WITH_SGID | VB_EFA_CAP_RDMA_WRITE,
+			       VB_EFA_CAP_CQ_WITH_SGID | VB_EFA_CAP_RDMA_WRITE |
+			       VB_EFA_CAP_UNSOLICITED_WRITE_RECV,
 		.max_rdma_size = VB_EFA_RDMA_BYTES_MAX,
 	};
 	struct ibv_device_attr device;

@@ -23,6 +23,7 @@ enum {
 	VB_EFA_CAP_RNR_RETRY = 1 << 1,
 	VB_EFA_CAP_CQ_WITH_SGID = 1 << 2,
 	VB_EFA_CAP_RDMA_WRITE = 1 << 3,
+	VB_EFA_CAP_UNSOLICITED_WRITE_RECV = 1 << 4,
 };
 
 struct vb_efa_device_attr {

@@ -19,14 +19,18 @@ static const uint64_t datagram_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_W
 static const uint64_t rdma_ops =
 	IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
 
-static int check(const struct ibv_qp_init_attr_ex *attr, bool is_driver, uint32_t driver_qp_type)
+static int check(const struct ibv_qp_init_attr_ex *attr, bool is_driver,
+		 const struct vb_efa_qp_init_attr *efa)
 {
 	static const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	const uint64_t ops = datagram_ops | (is_driver ? rdma_ops : 0);
 
-	if (is_driver && driver_qp_type != VB_EFA_DRIVER_SRD)
+	if (is_driver && efa->driver_qp_type != VB_EFA_DRIVER_SRD)
 		return vb_refuse(EOPNOTSUPP, "driver_qp_type is %u; EFA has only SRD, 0",
-				 driver_qp_type);
+				 efa->driver_qp_type);
+	if (!is_driver && efa->flags)
+		return vb_refuse(EOPNOTSUPP, "efa_attr.flags 0x%x: a QP of UD is not written to",
+				 efa->flags);
 	if ((attr->comp_mask & ~known) || !(attr->comp_mask & IBV_QP_INIT_ATTR_PD))
 		return vb_refuse(EINVAL,
 				 "comp_mask 0x%x: it needs IBV_QP_INIT_ATTR_PD, and may "
@@ -43,12 +47,15 @@ static int check(const struct ibv_qp_init_attr_ex *attr, bool is_driver, uint32_
 }
 
 static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
-			     uint32_t driver_qp_type, struct vb_efa_qp *part)
+			     const struct vb_efa_qp_init_attr *efa, struct vb_efa_qp *part)
 {
-	struct vb_dc_attr srd = {.srd = true};
+	struct vb_dc_attr srd = {
+		.srd = true,
+		.unsolicited = efa->flags & VB_EFA_QP_UNSOLICITED_WRITE_RECV,
+	};
 	bool is_driver = attr->qp_type == IBV_QPT_DRIVER;
 	struct vb_qp_dv_attr dv = {.dc = is_driver ? &srd : NULL};
-	int rc = check(attr, is_driver, driver_qp_type);
+	int rc = check(attr, is_driver, efa);
 
 	if (rc != 0) {
 		free(part);
@@ -61,6 +68,7 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 struct ibv_qp *efadv_create_driver_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 				      uint32_t driver_qp_type)
 {
+	const struct vb_efa_qp_init_attr efa = {.driver_qp_type = driver_qp_type};
 	struct ibv_qp_init_attr_ex full;
 	struct ibv_qp *qp;
 
@@ -72,7 +80,7 @@ struct ibv_qp *efadv_create_driver_qp(struct ibv_pd *pd, struct ibv_qp_init_attr
 	memcpy(&full, attr, sizeof(*attr));
 	full.comp_mask = IBV_QP_INIT_ATTR_PD;
 	full.pd = pd;
-	qp = create(pd->context, &full, driver_qp_type, NULL);
+	qp = create(pd->context, &full, &efa, NULL);
 	if (qp)
 		attr->cap = full.cap;
 	return qp;
@@ -96,7 +104,7 @@ static int check_efa(const struct vb_efa_qp_init_attr *attr, uint32_t inlen,
 	if (full->comp_mask || full->reserved || (full->flags & ~flags) ||
 	    (full->wr_flags & ~(uint64_t)VB_EFA_WR_WITH_HINTS))
 		return vb_refuse(EINVAL, "efa_attr has a bit that EFA does not know");
-	if (full->flags)
+	if (full->flags & VB_EFA_QP_INLINE_WRITE)
 		return vb_refuse(EOPNOTSUPP,
 				 "efa_attr.flags 0x%x: efadv_query_device says that the "
 				 "device does not have it",
@@ -122,7 +130,7 @@ struct ibv_qp *efadv_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 	}
 	if (full.wr_flags & VB_EFA_WR_WITH_HINTS)
 		part->wr_set_processing_hints = set_hints;
-	return create(context, attr, full.driver_qp_type, part);
+	return create(context, attr, &full, part);
 }
 
 struct vb_efa_qp *efadv_qp_from_ibv_qp_ex(struct ibv_qp_ex *qp)

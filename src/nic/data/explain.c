@@ -334,13 +334,13 @@ static enum vb_why why_refused(const struct vb_qp *qp, const struct vb_pkt *pkt,
 	unsigned rights = remote_rights(info->kind);
 	bool has_reth = info->kind != VB_K_WRITE || (info->pos & VB_P_FIRST);
 	bool is_atomic = info->kind == VB_K_CMP_SWP || info->kind == VB_K_FETCH_ADD;
-	uint32_t bytes = has_reth ? pkt->reth.bytes : resp->dma_bytes;
+	uint32_t bytes = has_reth ? pkt->reth.bytes : resp->write.bytes;
 	const struct vb_access access = {
 		.export = qp->nic->export,
 		.pd = pd_of(qp->ibv.qp.pd),
 		.rights = rights,
-		.key = has_reth ? pkt->reth.rkey : resp->rkey,
-		.va = has_reth ? pkt->reth.va : resp->va,
+		.key = has_reth ? pkt->reth.rkey : resp->write.rkey,
+		.va = has_reth ? pkt->reth.va : resp->write.va,
 		.bytes = is_atomic ? sizeof(uint64_t) : bytes,
 		.what = "rkey",
 	};

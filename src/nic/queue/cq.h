@@ -13,6 +13,7 @@ enum vb_cqe_note {
 	VB_CQE_PLAIN,
 	VB_CQE_TM,     /* about tag matching; releases nothing */
 	VB_CQE_PARCEL, /* brings data along (parcel.h); user is the QP, send queue or not */
+	VB_CQE_UNSOLICITED, /* of a WRITE with immediate data that took no receive request */
 };
 
 /* The part of a QP that its CQs know: what completions release and bring along. */

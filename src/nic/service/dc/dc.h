@@ -82,6 +82,7 @@ struct vb_dct {
 	const struct vb_dct_kind *kind;
 	struct ibv_srq *srq; /* SRD: instead of the target's, which has none */
 	uint64_t access_key;
+	bool unsolicited; /* SRD: vb_dc_attr's */
 	struct vb_dcx *bucket[VB_DC_BUCKETS];
 	_Atomic unsigned count;
 	struct vb_dcx **all; /* kind->contexts_max */

@@ -143,6 +143,7 @@ static struct vb_dcx *make(struct vb_qp *target)
 	vb_lock_init(&qp->lock, VB_RANK_QP_CONTEXT);
 	vb_req_reset(&qp->req);
 	qp->req.transport = qp->resp.transport = VB_DC;
+	qp->resp.unsolicited = dct->unsolicited;
 	qp->recv.rq = target->recv.rq;
 	qp->ibv.qp = target->ibv.qp;
 	if (dct->srq)

@@ -13,6 +13,7 @@
 #include "base/refusal.h"
 #include "nic/core/quiesce.h"
 #include "nic/data/acks.h"
+#include "nic/data/qp_extra.h"
 #include "nic/queue/rq.h"
 #include "nic/service/srd/srd_stream.h"
 #include "nic/way/peer.h"
@@ -39,9 +40,9 @@ int vb_srd_make(struct vb_qp *qp, const struct vb_qp_extra *extra)
 {
 	struct vb_srd *srd = calloc(1, sizeof(*srd));
 
-	(void)extra;
 	if (!srd)
 		return ENOMEM;
+	srd->dct.unsolicited = extra->dc->unsolicited;
 	vb_lock_init(&srd->srq.take_lock, VB_RANK_SRQ);
 	srd->srq.ibv.context = qp->ibv.qp.context;
 	srd->srq.ibv.pd = qp->ibv.qp.pd;

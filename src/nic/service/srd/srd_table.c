@@ -125,6 +125,10 @@ static void sign(struct vb_dcx *x, struct vb_cqe *cqe)
 		x->src_ahn = vb_ahn_enter(nic, x->src_gid);
 	cqe->ahn = x->src_ahn;
 	cqe->wc.src_qp = x->src_qpn;
+	if (cqe->wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && x->qp.resp.unsolicited) {
+		cqe->note = VB_CQE_UNSOLICITED;
+		cqe->wc.wr_id = 0;
+	}
 	cqe->wc.slid = vb_ahn_is_known(nic, x->src_ahn) ? x->src_ahn : VB_AHN_NONE;
 }
 
