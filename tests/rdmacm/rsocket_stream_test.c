@@ -3,7 +3,9 @@
 #include "rs.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -506,6 +508,107 @@ static void a_peer_that_is_killed_has_ended(void **state)
 	other_end(other);
 }
 
+/* --- a process that ends while a thread of it closes sockets --- */
+
+enum { LEAVERS = 4, CLOSED_AT_ONCE = 64, FREED = 0x80 };
+
+/* Tells its port, and takes whoever comes, until it is killed. */
+static void peer_of_leavers(int port_fd)
+{
+	int listener = rt_listener();
+	uint16_t port = rt_port(listener);
+
+	if (write(port_fd, &port, sizeof(port)) != sizeof(port))
+		_exit(1);
+	for (;;)
+		raccept(listener, NULL, NULL);
+}
+
+static void *close_on_and_on(void *arg)
+{
+	int fds[CLOSED_AT_ONCE];
+
+	for (;;) {
+		for (unsigned i = 0; i < CLOSED_AT_ONCE; i++)
+			fds[i] = rsocket(rt_family(), SOCK_STREAM, 0);
+		for (unsigned i = 0; i < CLOSED_AT_ONCE; i++)
+			rclose(fds[i]);
+	}
+	return arg;
+}
+
+/* Both threads on one core: then either stands still anywhere while the other goes on. */
+static bool share_a_core(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	return !sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* Its last words are never acknowledged, since its peer is stopped: so the end takes a while. */
+static void leave_amid_closing(uint16_t port, int connected_fd, int go_fd)
+{
+	int fd = rsocket(rt_family(), SOCK_STREAM, 0);
+	pthread_t thread;
+	char octet = 0;
+
+	signal(SIGSEGV, SIG_DFL);  /* else cmocka goes on here with the next test */
+	mallopt(M_PERTURB, FREED); /* what is freed is no socket any more */
+	if (fd < 0 || rconnect(fd, rt_addr(port), rt_addr_bytes()) || !share_a_core() ||
+	    write(connected_fd, &octet, 1) != 1 || read(go_fd, &octet, 1) != 1 ||
+	    pthread_create(&thread, NULL, close_on_and_on, NULL))
+		_exit(1);
+	exit(0);
+}
+
+/* How many of them end with another status than 0. Their peer is stopped meanwhile. */
+static unsigned leavers_fail(pid_t peer, const pid_t *leaver, int go_fd)
+{
+	static const char octets[LEAVERS];
+	unsigned failed = 0;
+	int status;
+
+	ct_works(kill(peer, SIGSTOP));
+	assert_int_equal(waitpid(peer, &status, WUNTRACED), peer);
+	assert_int_equal(write(go_fd, octets, sizeof(octets)), sizeof(octets));
+	for (unsigned i = 0; i < LEAVERS; i++)
+		failed += waitpid(leaver[i], &status, 0) != leaver[i] || status;
+	ct_works(kill(peer, SIGKILL));
+	assert_int_equal(waitpid(peer, NULL, 0), peer);
+	return failed;
+}
+
+/* close(2), exit(3): any thread may do either. */
+static void a_process_may_end_while_it_closes(void **state)
+{
+	int of_peer[2], connected[2], go[2];
+	pid_t peer, leaver[LEAVERS];
+	uint16_t port;
+	char octet;
+
+	ct_works(pipe(of_peer));
+	ct_works(pipe(connected));
+	ct_works(pipe(go));
+	peer = fork();
+	if (!peer)
+		peer_of_leavers(of_peer[1]);
+	assert_int_equal(read(of_peer[0], &port, sizeof(port)), sizeof(port));
+	for (unsigned i = 0; i < LEAVERS; i++) {
+		leaver[i] = fork();
+		if (!leaver[i])
+			leave_amid_closing(port, connected[1], go[0]);
+		assert_int_equal(read(connected[0], &octet, 1), 1);
+	}
+	assert_int_equal(leavers_fail(peer, leaver, go[1]), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		close(of_peer[i]);
+		close(connected[i]);
+		close(go[i]);
+	}
+}
+
 /* What is the parent's is not the child's, which may have its own. */
 static void child_of_a_fork(struct rt_pair parents)
 {
@@ -563,6 +666,7 @@ int main(void)
 		cmocka_unit_test(a_broken_pipe_is_only_an_error),
 		cmocka_unit_test(a_peer_that_is_killed_has_ended),
 		cmocka_unit_test(a_peer_that_exits_has_said_all),
+		cmocka_unit_test(a_process_may_end_while_it_closes),
 		cmocka_unit_test(the_child_of_a_fork_has_its_own),
 	};
 

@@ -73,6 +73,9 @@ static void settings_read(void)
 
 static struct vb_fd_table table;
 
+/* Held by who walks through the table while other threads run: nothing leaves it meanwhile. */
+static pthread_mutex_t stay = PTHREAD_MUTEX_INITIALIZER;
+
 int vb_rs_insert(struct vb_rs *rs)
 {
 	return vb_fd_table_put(&table, rs->fd, rs);
@@ -80,7 +83,9 @@ int vb_rs_insert(struct vb_rs *rs)
 
 void vb_rs_remove(struct vb_rs *rs)
 {
+	pthread_mutex_lock(&stay);
 	vb_fd_table_take(&table, rs->fd);
+	pthread_mutex_unlock(&stay);
 }
 
 struct vb_rs *vb_rs_of(int fd)
@@ -88,16 +93,30 @@ struct vb_rs *vb_rs_of(int fd)
 	return vb_fd_table_at(&table, fd);
 }
 
-struct vb_rs *vb_rs_from(int fd)
+static struct vb_rs *from(int fd)
 {
 	return vb_fd_table_from(&table, fd);
+}
+
+bool vb_rs_each(bool (*visit)(struct vb_rs *rs))
+{
+	bool all = true;
+
+	if (pthread_mutex_trylock(&stay))
+		return false;
+	for (struct vb_rs *rs = from(0); rs; rs = from(rs->fd + 1))
+		all &= visit(rs);
+	pthread_mutex_unlock(&stay);
+	return all;
 }
 
 /* --- once --- */
 
 static void orphans_make(void)
 {
-	for (struct vb_rs *rs = vb_rs_from(0); rs; rs = vb_rs_from(rs->fd + 1))
+	/* A thread of the parent may have it. */
+	pthread_mutex_init(&stay, NULL);
+	for (struct vb_rs *rs = from(0); rs; rs = from(rs->fd + 1))
 		rs->type->orphan(rs);
 }
 

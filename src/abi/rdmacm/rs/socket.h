@@ -119,8 +119,12 @@ void vb_rs_remove(struct vb_rs *rs);
 /* NULL: it is none of ours. */
 struct vb_rs *vb_rs_of(int fd);
 
-/* The first with that number or a greater one, or NULL. */
-struct vb_rs *vb_rs_from(int fd);
+/*
+ * Visits all of them, while other threads may close some: those that are visited stay until the
+ * end. True: each visit was. False also, without one, if another thread is taking a socket out of
+ * the table; or this thread, in whose midst a handler runs.
+ */
+bool vb_rs_each(bool (*visit)(struct vb_rs *rs));
 
 /*
  * Until when a call waits that begins now: 0 not at all, VB_RS_FOREVER without end. time: one of

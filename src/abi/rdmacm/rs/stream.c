@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -370,45 +371,46 @@ static bool try_lock(struct vb_rs *rs)
 	return rs->type == &vb_rs_stream_type && !pthread_mutex_trylock(&vb_rs_stream_of(rs)->lock);
 }
 
-static void part(struct vb_rs_stream *s)
+static bool part(struct vb_rs *rs)
 {
+	struct vb_rs_stream *s = vb_rs_stream_of(rs);
+
+	if (!try_lock(rs))
+		return true;
 	if (s->phase == VB_RS_CONNECTED)
 		vb_rs_turn(s);
 	if (s->phase == VB_RS_CONNECTED && vb_rs_can_control(s) && !is_to_reset(s))
 		vb_rs_say(s, vb_rs_msg(VB_RS_CONTROL, VB_RS_DISCONNECT));
 	s->readable = s->writable = false;
+	pthread_mutex_unlock(&s->lock);
+	return true;
 }
 
 /* True: there is nothing to wait for. */
-static bool has_parted(struct vb_rs_stream *s)
+static bool has_parted(struct vb_rs *rs)
 {
+	struct vb_rs_stream *s = vb_rs_stream_of(rs);
+	bool parted;
+
+	if (!try_lock(rs))
+		return true;
 	if (s->phase == VB_RS_CONNECTED)
 		vb_rs_turn(s);
-	return s->phase != VB_RS_CONNECTED || vb_rs_all_sent(s);
+	parted = s->phase != VB_RS_CONNECTED || vb_rs_all_sent(s);
+	pthread_mutex_unlock(&s->lock);
+	return parted;
 }
 
 void vb_rs_leave(void)
 {
 	uint64_t end_ns = vb_rs_now_ns() + LEAVE_NS;
-	bool parted = false;
 
 	if (vb_cma_is_gone())
 		return;
-	for (struct vb_rs *rs = vb_rs_from(0); rs; rs = vb_rs_from(rs->fd + 1)) {
-		if (!try_lock(rs))
-			continue;
-		part(vb_rs_stream_of(rs));
-		pthread_mutex_unlock(&vb_rs_stream_of(rs)->lock);
-	}
-	while (!parted && vb_rs_now_ns() < end_ns) {
-		parted = true;
-		for (struct vb_rs *rs = vb_rs_from(0); rs; rs = vb_rs_from(rs->fd + 1)) {
-			if (!try_lock(rs))
-				continue;
-			parted &= has_parted(vb_rs_stream_of(rs));
-			pthread_mutex_unlock(&vb_rs_stream_of(rs)->lock);
-		}
-	}
+	while (!vb_rs_each(part) && vb_rs_now_ns() < end_ns)
+		sched_yield();
+	while (!vb_rs_each(has_parted) && vb_rs_now_ns() < end_ns)
+		sched_yield();
 }
 
 /* --- the rest --- */
