@@ -6,13 +6,14 @@
 # They are to have no other, not to mind root or few processors, and to leave nothing behind.
 export OMPI_MCA_btl=self OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_orte_tmpdir_base=$tmp
+export OMPI_MCA_orte_tmpdir_base=$tmp/sessions
+mkdir -m 1777 "$OMPI_MCA_orte_tmpdir_base"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# mpi_run NAME PROCESSES OCTETS [MPIRUN ...]: the program checks all data.
+# mpi_run NAME PROCESSES OCTETS [MPIRUN ...]: the program checks all data. It runs where servers do.
 mpi_run() {
 	local name=$1 processes=$2 octets=$3 rc
-	timeout -k 5 "$limit_s" mpirun.openmpi -np "$processes" "${@:4}" \
+	timeout -k 5 "$limit_s" "${on_server[@]}" mpirun.openmpi -np "$processes" "${@:4}" \
 		"${run[@]}" "$VB_ROOT/tests/lib/mpi.py" "$octets" </dev/null >"$tmp/mpi" 2>&1
 	rc=$?
 	if [ $rc != 0 ]; then
@@ -31,7 +32,7 @@ mpich_run() {
 		skip "$1" "no mpiexec.mpich"
 		return
 	fi
-	MPIR_CVAR_NOLOCAL=1 timeout -k 5 "$limit_s" mpiexec.mpich -n "$2" \
+	MPIR_CVAR_NOLOCAL=1 timeout -k 5 "$limit_s" "${on_server[@]}" mpiexec.mpich -n "$2" \
 		"${run[@]}" "$VB_ROOT/tests/lib/mpich.py" "$3" </dev/null >"$tmp/mpi" 2>&1 &&
 		grep -q "^mpich: $2 processes" "$tmp/mpi"
 	verdict "$1" "it does not say that all is right" "$tmp/mpi"
