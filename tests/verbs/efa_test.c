@@ -311,7 +311,7 @@ efa_test(sixteen_bits_are_enough_for_a_qpn)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-/* --- SRD --- */
+/* --- SRD, and UD --- */
 
 struct srd {
 	struct ibv_cq_ex *cq;
@@ -322,7 +322,7 @@ struct srd {
 	uint8_t octets[256];
 };
 
-static void srd_open_as(struct srd *s, uint16_t flags)
+static void open_as(struct srd *s, enum ibv_qp_type type, uint16_t flags)
 {
 	struct ibv_cq_init_attr_ex cq_attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};
 	struct efadv_cq_init_attr efa_cq = {.wc_flags = EFADV_WC_EX_WITH_SGID |
@@ -330,13 +330,16 @@ static void srd_open_as(struct srd *s, uint16_t flags)
 	struct newer_qp_init efa = {.flags = flags};
 	struct ibv_qp_init_attr_ex attr;
 	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = VT_QKEY};
+	bool is_srd = type == IBV_QPT_DRIVER;
 
 	memset(s, 0, sizeof(*s));
 	s->cq = vt_made(efadv_create_cq(vt.ctx, &cq_attr, &efa_cq, sizeof(efa_cq)));
-	attr = init_attr(ibv_cq_ex_to_cq(s->cq), IBV_QPT_DRIVER);
+	attr = init_attr(ibv_cq_ex_to_cq(s->cq), type);
 	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	attr.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
-			      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
+	if (is_srd)
+		attr.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ |
+				       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
 	s->qp = vt_made(efadv_create_qp_ex(vt.ctx, &attr, (void *)&efa, sizeof(efa)));
 	s->ex = ibv_qp_to_qp_ex(s->qp);
 	s->mr = vt_mr(vt.pd, s->octets, sizeof(s->octets),
@@ -350,18 +353,25 @@ static void srd_open_as(struct srd *s, uint16_t flags)
 	assert_int_equal(ibv_modify_qp(s->qp, &to, IBV_QP_STATE), 0);
 	to.qp_state = IBV_QPS_RTS;
 	to.rnr_retry = 3;
-	assert_int_equal(ibv_modify_qp(s->qp, &to, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_RNR_RETRY),
+	assert_int_equal(ibv_modify_qp(s->qp, &to,
+				       IBV_QP_STATE | IBV_QP_SQ_PSN |
+					       (is_srd ? IBV_QP_RNR_RETRY : 0)),
 			 0);
 }
 
 static void srd_open(struct srd *s)
 {
-	srd_open_as(s, 0);
+	open_as(s, IBV_QPT_DRIVER, 0);
 }
 
 static void srd_open_unsolicited(struct srd *s)
 {
-	srd_open_as(s, NEWER_UNSOLICITED);
+	open_as(s, IBV_QPT_DRIVER, NEWER_UNSOLICITED);
+}
+
+static void ud_open(struct srd *s)
+{
+	open_as(s, IBV_QPT_UD, 0);
 }
 
 static void srd_close(struct srd *s)
@@ -373,6 +383,7 @@ static void srd_close(struct srd *s)
 }
 
 #define srd_test(f) vt_with(efa_test, f, struct srd, s, srd_open(&s), srd_close(&s))
+#define ud_test(f) vt_with(efa_test, f, struct srd, s, ud_open(&s), srd_close(&s))
 
 /* Waits for a completion, and begins to read it. */
 static void start(struct srd *s)
@@ -386,7 +397,7 @@ static void start(struct srd *s)
 
 static void receive_post(struct srd *s)
 {
-	struct ibv_sge sge = {(uintptr_t)s->octets + 128, 64, s->mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)s->octets + 128, 128, s->mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = 2, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	assert_int_equal(ibv_post_recv(s->qp, &wr, &bad), 0);
@@ -424,7 +435,7 @@ static int exchange(struct srd *s, uint32_t *slid, union ibv_gid *gid)
 }
 
 /* efadv_create_cq(3): "if source AH is unknown", the GID; else "a negative error value" */
-srd_test(a_sender_is_known_by_its_gid_or_its_handle)
+static void sender_is_known(struct srd *s, uint32_t payload_at)
 {
 	struct efadv_ah_attr attr;
 	union ibv_gid gid;
@@ -434,10 +445,20 @@ srd_test(a_sender_is_known_by_its_gid_or_its_handle)
 	assert_int_equal(exchange(s, &slid, &gid), 0);
 	assert_int_equal(slid, 0xffff);
 	assert_memory_equal(&gid, &vt.gid, sizeof(gid));
-	assert_true(vt_is_octet(s->octets + 128, 64, 0x5a));
+	assert_true(vt_is_octet(s->octets + payload_at, 64, 0x5a));
 	assert_int_equal(efadv_query_ah(s->ah, &attr, sizeof(attr)), 0);
 	assert_true(exchange(s, &slid, &gid) < 0);
 	assert_int_equal(slid, attr.ahn);
+}
+
+srd_test(a_sender_is_known_by_its_gid_or_its_handle)
+{
+	sender_is_known(s, 128);
+}
+
+ud_test(a_sender_of_a_datagram_is_known_likewise)
+{
+	sender_is_known(s, 128 + 40); /* behind the GRH */
 }
 
 /* What programs for EFA decide by: its own codes. */

@@ -122,13 +122,14 @@ uint16_t vb_ahn_enter(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES])
 	return number ? number : VB_AHN_NONE;
 }
 
-bool vb_ahn_is_known(struct vb_nic *nic, uint16_t number)
+struct vb_ahn_sender vb_ahn_sender(struct vb_nic *nic, uint16_t number)
 {
 	struct vb_ahns *ahns = &nic->special.ahns;
-	bool known;
+	struct vb_ahn_sender sender = { number, VB_AHN_NONE };
 
 	vb_lock_take(&ahns->lock);
-	known = number && number <= ahns->count && ahns->all[number].handles;
+	if (number && number <= ahns->count && ahns->all[number].handles)
+		sender.slid = number;
 	vb_lock_drop(&ahns->lock);
-	return known;
+	return sender;
 }

@@ -3,7 +3,7 @@
 #define VB_NIC_AHN_H
 
 /*
- * Numbers of addresses, 16 bits: EFA numbers address handles, and a receive completion of SRD names
+ * Numbers of addresses, 16 bits: EFA numbers address handles, and a receive completion names
  * its sender by that number. Handles for one GID have one number here, and a GID keeps its number
  * as long as the NIC lives, so that a completion not yet taken stays right. Any thread.
  */
@@ -48,8 +48,16 @@ VB_LENT bool vb_ahn_gid(struct vb_nic *nic, uint16_t number, uint8_t gid[VB_GID_
 /* The number of this GID, which it gets if it has none. VB_AHN_NONE: as above. */
 uint16_t vb_ahn_enter(struct vb_nic *nic, const uint8_t gid[VB_GID_BYTES]);
 
-/* Does a handle have that number? */
-bool vb_ahn_is_known(struct vb_nic *nic, uint16_t number);
+/*
+ * A sender as a completion has it: by the number of its GID, and by the same once more as `slid`,
+ * if a handle has it, else VB_AHN_NONE.
+ */
+struct vb_ahn_sender {
+	uint16_t ahn, slid;
+};
+
+/* The sender whose GID has that number. */
+struct vb_ahn_sender vb_ahn_sender(struct vb_nic *nic, uint16_t number);
 
 /* The handle ends. */
 void vb_ahn_leave(struct vb_ah *ah);

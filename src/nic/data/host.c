@@ -254,6 +254,8 @@ void vb_host_recv_done(struct vb_resp *resp, const struct vb_pkt *pkt,
 		cqe.wc.wc_flags |= IBV_WC_GRH;
 		cqe.wc.src_qp = pkt->sqpn;
 		cqe.wc.sl = qp->special.rx_ipv4 ? 2 : 1;
+		cqe.wc.slid = qp->special.rx_from.slid;
+		cqe.ahn = qp->special.rx_from.ahn;
 	}
 	if (qp->user.has_extras)
 		add_extras(qp, &cqe);

@@ -126,6 +126,7 @@ struct vb_qp_special {
 	uint64_t brake_ns;   /* UC: when its invalid keys are forgotten (demux.c); 0: none */
 	uint32_t aimed_slot; /* XRC_SEND: the slot of the current target SRQ */
 	bool rx_ipv4;	     /* UD: the current datagram came over IPv4 */
+	struct vb_ahn_sender rx_from; /* ... and from there, on EFA; else zero */
 	union {
 		struct vb_dc *dc;      /* dc.h */
 		struct vb_xrc_qp *xrc; /* the receiving end (xrc.h) */

@@ -44,7 +44,7 @@ struct vb_cqe {
 		uint32_t sq_released; /* ... up to this place */
 		uint32_t tm_priv;
 		uint32_t flow_tag; /* of a received frame (raw.h): the rule's, or 0 */
-		uint32_t ahn;	   /* received by SRD: the sender's GID (core/ahn.h) */
+		uint32_t ahn;	   /* received on EFA: the sender's GID (core/ahn.h) */
 	};
 	bool solicited;
 	uint8_t note; /* enum vb_cqe_note */

@@ -120,16 +120,18 @@ const struct vb_service vb_service_srd_stream = {
 static void sign(struct vb_dcx *x, struct vb_cqe *cqe)
 {
 	struct vb_nic *nic = x->qp.nic;
+	struct vb_ahn_sender sender;
 
 	if (!x->src_ahn)
 		x->src_ahn = vb_ahn_enter(nic, x->src_gid);
-	cqe->ahn = x->src_ahn;
+	sender = vb_ahn_sender(nic, x->src_ahn);
+	cqe->ahn = sender.ahn;
 	cqe->wc.src_qp = x->src_qpn;
 	if (cqe->wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && x->qp.resp.unsolicited) {
 		cqe->note = VB_CQE_UNSOLICITED;
 		cqe->wc.wr_id = 0;
 	}
-	cqe->wc.slid = vb_ahn_is_known(nic, x->src_ahn) ? x->src_ahn : VB_AHN_NONE;
+	cqe->wc.slid = sender.slid;
 }
 
 static void context_request(struct vb_batch *batch, struct vb_qp *context,

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "engine/uc_ud.h"
 #include "nic/core/ah.h"
+#include "nic/core/ahn.h"
 #include "nic/core/slots.h"
 #include "nic/data/demux.h"
 #include "nic/data/explain.h"
@@ -48,6 +49,15 @@ static void request(struct vb_batch *batch, struct vb_qp *qp, const struct vb_fr
 	qp->special.rx_ipv4 = vb_gid_is_ipv4(frame->path.src);
 	vb_grh_build(grh, &frame->path, frame->bytes);
 	vb_batch_heed(batch, qp, vb_ud_request(&qp->resp, pkt, info, grh));
+}
+
+static void request_efa(struct vb_batch *batch, struct vb_qp *qp, const struct vb_frame *frame,
+			const struct vb_pkt *pkt, const struct vb_op_info *info)
+{
+	struct vb_nic *nic = qp->nic;
+
+	qp->special.rx_from = vb_ahn_sender(nic, vb_ahn_enter(nic, frame->path.src));
+	request(batch, qp, frame, pkt, info);
 }
 
 /* A parent domain and the PD behind it are equal. */
@@ -101,7 +111,7 @@ static void transmit(struct vb_qp *qp, enum ibv_qp_state state)
  * IBA C10-10 leaves open whether the call or the device reports an opcode that datagrams do
  * not have. Devices do, and programs rely on it.
  */
-#define UD(ADDRESS) \
+#define UD(ADDRESS, REQUEST) \
 	{ \
 		.name = "UD", \
 		.offered = VB_OFFERS_UD, \
@@ -127,8 +137,8 @@ static void transmit(struct vb_qp *qp, enum ibv_qp_state state)
 			.address = ADDRESS, \
 		}, \
 		.send = { .transmit = transmit }, \
-		.receive = { .transport = VB_UD, .request = request }, \
+		.receive = { .transport = VB_UD, .request = REQUEST }, \
 	}
 
-const struct vb_service vb_service_ud = UD(address);
-const struct vb_service vb_service_ud_efa = UD(address_efa);
+const struct vb_service vb_service_ud = UD(address, request);
+const struct vb_service vb_service_ud_efa = UD(address_efa, request_efa);

@@ -8,7 +8,10 @@
 
 extern const struct vb_service vb_service_ud;
 
-/* The same on EFA, where programs keep 16 bits of a QPN (nic/core/slots.h). */
+/*
+ * The same on EFA, where programs keep 16 bits of a QPN (nic/core/slots.h), and completions name
+ * their sender by the number of its address (nic/core/ahn.h).
+ */
 extern const struct vb_service vb_service_ud_efa;
 
 #endif
