@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Programs of newer distributions start and work: ibverbs-utils, rdmacm-utils and perftest of Debian
-# 13 and of unstable, with the C library that they were built for. They ask for symbol versions that
-# the distribution here does not have. docs/verbs.md has a table of what this suite says.
+# Programs of newer distributions start and work: ibverbs-utils, rdmacm-utils, perftest and those of
+# libfabric of Debian 13 and of unstable, with the C library that they were built for. They ask for
+# symbol versions that the distribution here does not have. docs/verbs.md has a table of what this
+# suite says.
 . "$(dirname "$0")/../lib/newer.sh"
 
 suites=(trixie sid)
@@ -11,6 +12,7 @@ sid_is_known=
 if [ -z "${VB_HOST_A:-}" ] && [ -z "${VB_SANITIZE:-}" ]; then
 	for suite in "${suites[@]}"; do
 		newer_get "$suite" ibverbs-utils rdmacm-utils perftest ibverbs-providers \
+			libfabric-bin \
 			$([ "$suite" != sid ] || echo rdma-core python3-pyverbs python3)
 	done
 fi
@@ -37,6 +39,22 @@ ${file##*/}: $out"
 	verdict "$1" "$count programs and libraries" "$tmp/unresolved"
 }
 
+# versions FILE: the names that a library has, with their versions.
+versions() {
+	nm -D --defined-only "$1" | awk '/@/ { sub("@+", "@", $3); print $3 }' | sort
+}
+
+# Each name of theirs is in ours, at the same version.
+names() {
+	local library
+	for library in libefa.so.1 libmlx5.so.1 librdmacm.so.1; do
+		comm -23 <(versions "$libraries/$library") <(versions "$VB_BUILD/lib/$library")
+		versions "$libraries/$library" | grep -q @ || echo "nothing is in $library"
+	done >"$tmp/lacking"
+	[ ! -s "$tmp/lacking" ]
+	verdict "$1" "some are not" "$tmp/lacking"
+}
+
 # program NAME ARGUMENT ...: one that runs alone.
 program() {
 	local name=$1
@@ -58,6 +76,7 @@ for suite in "${suites[@]}"; do
 	fi
 	[ "$suite" != sid ] || sid_is_known=1
 	resolves "$name: all symbols are found"
+	names "$name: all names of its libraries are there"
 	program "$name: ibv_devices" ibv_devices
 	program "$name: ibv_devinfo" ibv_devinfo -v
 	# Unstable asks for the speed of all lanes, too.
@@ -79,6 +98,17 @@ for suite in "${suites[@]}"; do
 		"${on_newer[@]}" "$bin/ucmatose" -s "$at" -p PORT
 	cm "rstream" "${on_newer[@]}" "$bin/rstream" -b "$at" -p PORT -C 10 -S 1000 -- \
 		"${on_newer[@]}" "$bin/rstream" -s "$at" -p PORT -C 10 -S 1000
+	export VERBATIM_PERSONA=efa FI_EFA_ENABLE_SHM_TRANSFER=0
+	for which in send_bw send_lat read_bw read_lat write_bw write_lat; do
+		twins "$name: ib_$which by SRD" \
+			"${on_newer[@]}" "$bin/ib_$which" -x 0 -c SRD -s 4096 -n 100 -p PORT
+	done
+	for which in rdm dgram; do
+		pair "$name: fi_pingpong -p efa -e $which" \
+			"${on_newer[@]}" "$bin/fi_pingpong" -B PORT -p efa -e $which -c -- \
+			"${on_newer[@]}" "$bin/fi_pingpong" -P PORT -p efa -e $which -c "$address"
+	done
+	unset VERBATIM_PERSONA FI_EFA_ENABLE_SHM_TRANSFER
 done
 
 # rdma-core's own tests of what these releases added, and of what they use all along.
@@ -97,6 +127,7 @@ module() {
 }
 
 lacking="CC_DMA_BOUNCE|renderD128|huge pages|DM dmabuf export|CQE 128B compression"
+lacking="$lacking|Unsolicited RDMA Write"
 if [ -n "$sid_is_known" ]; then
 	newer_pyverbs sid
 	for which in addr atomic buf cq cq_events cqex dmah mr odp parent_domain pd qp qpex \
@@ -105,6 +136,9 @@ if [ -n "$sid_is_known" ]; then
 	done
 	for which in ooo_qp dc cq; do
 		module mlx5_$which connectx7
+	done
+	for which in efadv efa_srd; do
+		module $which efa
 	done
 fi
 suite_end

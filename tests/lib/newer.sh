@@ -61,7 +61,6 @@ newer_use() {
 	on_newer=("$loader" --library-path "$VB_BUILD/lib:$libraries")
 }
 
-# Its pyverbs needs the newest libefa; where ours is older, theirs has to do, on our libibverbs.
 newer_pyverbs() {
 	local shipped=$newer/$1/root/usr/share/doc/rdma-core/tests
 	mkdir "$tmp/tests" "$tmp/bin" "$tmp/lib"
@@ -71,8 +70,6 @@ newer_pyverbs() {
 	printf '#!/bin/sh\necho "[]"\n' >"$tmp/bin/rdma"
 	chmod a+x "$tmp/bin/rdma"
 	ln -s "$VB_BUILD"/lib/*.so* "$tmp/lib/"
-	grep -q EFA_1.7 "$VB_BUILD/lib/libefa.so.1" ||
-		ln -sf "$libraries/libefa.so.1" "$tmp/lib/libefa.so.1"
 	on_python=(env "PATH=$tmp/bin:$PATH" "PYTHONHOME=$newer/$1/root/usr"
 		"PYTHONPATH=$newer/$1/root/usr/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1
 		"$loader" --library-path "$tmp/lib:$libraries" "$bin/python3")
