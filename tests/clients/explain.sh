@@ -188,7 +188,11 @@ says "the peer is killed" 1 "^1\. peer-silent
 says "the peer is killed, the client alone" 1 "^1\. peer-silent
 	so the connection was good" "${both[1]}"
 
-ran dead pcapng "VERBATIM_FAULTS=$faults/qp-dead.fault" "" "${many[@]}"
+# A server of WRITEs does not look at its queue pair, so it lives as long as its client tries; one
+# of SENDs would be gone when the next request comes, which is late here.
+echo "sent request from=51 -> delay 300ms" >"$tmp/late.fault"
+ran dead pcapng "VERBATIM_FAULTS=$faults/qp-dead.fault" "VERBATIM_FAULTS=$tmp/late.fault" \
+	ib_write_bw -F -p PORT -x 0 -s 4096 -n 1000 -t 1
 says "the peer's QP is dead" 1 "^1\. qp-not-ready
 	drop_qp_state
 	[0-9]\. peer-silent" "${both[@]}"
