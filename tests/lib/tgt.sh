@@ -55,13 +55,20 @@ tgt_begin() {
 	tgt_serve 1 iser $tgt_disk "$tgt_at/disk" && tgt_serve 2 iscsi $tgt_tcp "$tgt_at/tcp"
 }
 
-# tgt_is_clean: each connection that there was is over, timewait included.
-tgt_is_clean() {
-	[ "$(grep -c ', established' "$tmp/tgtd")" = "$(grep -c 'after cleanup' "$tmp/tgtd")" ]
+# tgtd_said WORDS: how often it has.
+tgtd_said() {
+	grep -cF "$1" "$tmp/tgtd"
 }
 
-# tgt_end: it is told to. While it has an iSER connection, even one in timewait, it would call a
-# function that it does not have, and crash.
+# tgt_is_clean: each connection that there was is over, timewait included. Where the first request
+# comes before the event, tgtd says that it is established in other words.
+tgt_is_clean() {
+	[ "$(tgtd_said 'iser_cm_conn_established(')" = "$(tgtd_said '(after cleanup)')" ]
+}
+
+# tgt_end: it is told to. While it has an iSER connection, even one in timewait, tgtd 1.0.85 crashes
+# on any NIC: its iscsi_target_destroy() has conn_close() call the transport's ep_close, and that of
+# iSER is NULL. A crash that is not ours to see is avoided so, and every other one is a failure.
 tgt_end() {
 	await tgt_is_clean &&
 		tgt --lld iser --op delete --mode target --force --tid 1 &&
