@@ -3,11 +3,10 @@
 # Several devices in a process: rails of two hosts, each with a cable of its own. UCX and Open MPI
 # stripe over them, as each cable's counters show; one goes down, and what goes by the others goes
 # on; what looks at devices tells them apart; and broken tables are refused with line and remedy.
-#
-#     host A: r0 10.80.0.1 ---- r0 10.80.0.2 host B, and so on for r1 to r3
 . "$(dirname "$0")/../lib/suite.sh"
 . "$(dirname "$0")/../lib/netns.sh"
 . "$(dirname "$0")/../lib/mpi.sh"
+. "$(dirname "$0")/../lib/rails.sh"
 
 verbatim=$VB_BUILD/verbatim
 export UCX_WARN_UNUSED_ENV_VARS=n UCX_HANDLE_ERRORS=none
@@ -45,28 +44,7 @@ broken "an interface in two devices" "4:14: 'lo' belongs to the device rail0 alr
 
 # --- the rails ---
 
-rails=4
-rails_make() {
-	local i
-	host_new on_b
-	for ((i = 0; i < rails; i++)); do
-		ip link add r$i type veth peer name r$i netns "${on_b[2]}" || return
-		rail_up $i 1
-		rail_up $i 2 "${on_b[@]}"
-	done
-}
-
-# rail_up RAIL HOST [ON ...]
-rail_up() {
-	local i=$1 host=$2
-	shift 2
-	"$@" sysctl -qw net.ipv6.conf.r$i.accept_dad=0
-	"$@" ip addr add 10.80.$i.$host/24 dev r$i
-	"$@" ip addr add fd80:$i::$host/64 dev r$i nodad
-	"$@" ip link set r$i up
-}
-
-rails_make || skip_all "this system lets us make no veth"
+rails_make 4 || skip_all "this system lets us make no veth"
 address=10.80.0.1
 on_client=("${on_b[@]}")
 
@@ -75,24 +53,6 @@ rates=(25 40 100 200) # Gbit/s
 for ((i = 0; i < rails; i++)); do
 	printf '[device rail%s]\ninterfaces = r%s\nrate = %sGbit\n' $i $i ${rates[i]}
 done >"$four"
-
-# sent RAIL: octets that B has sent by it.
-sent() {
-	"${on_b[@]}" ip -s -j link show "r$1" | grep -o '"tx":{"bytes":[0-9]*' | grep -o '[0-9]*$'
-}
-
-sent_all() {
-	local i
-	before=()
-	for ((i = 0; i < rails; i++)); do
-		before[i]=$(sent $i)
-	done
-}
-
-# has_sent RAIL OCTETS: since sent_all.
-has_sent() {
-	[ $(($(sent "$1") - before[$1])) -ge "$2" ]
-}
 
 # shared NAME COUNT OCTETS: each of the first so many rails carried half of its part or more.
 shared() {
@@ -162,11 +122,14 @@ else
 fi
 
 if [ -n "$ucx" ] && command -v mpirun.openmpi >/dev/null; then
-	rails_use 2
 	mpi_hosts
-	sent_all
-	UCX_TLS=rc_v,self mpi_run "Open MPI by two rails" 2 2000000 -H $address:1,10.80.0.2:1
-	shared "Open MPI" 2 2000000
+	for count in 2 4; do
+		rails_use $count
+		sent_all
+		UCX_TLS=rc_v,self mpi_run "Open MPI by $count rails" 2 2000000 \
+			-H $address:1,10.80.0.2:1
+		shared "Open MPI by $count rails" $count 2000000
+	done
 else
 	skip "Open MPI" "no mpirun.openmpi, or no UCX"
 fi
