@@ -118,6 +118,7 @@ static int preload(const char *dir, const char *names)
 static int view_show(const char *dir, enum vb_view_show wanted)
 {
 	char library[PATH_MAX + NAME_MAX], why[512];
+	const char *hints = getenv("VERBATIM_HINTS");
 	struct vb_view_shown shown;
 	int rc;
 
@@ -126,6 +127,10 @@ static int view_show(const char *dir, enum vb_view_show wanted)
 	if (rc)
 		vb_cli_error("--view=%s: %s", vb_words_at(&vb_view_show_names, wanted),
 			     vb_view_show_why(why, sizeof(why), shown.mount_step, rc));
+	else if (shown.error && hints && !strcmp(hints, "stderr"))
+		fprintf(stderr,
+			"verbatim: hint: the program sees no device in /dev and /sys: %s\n",
+			vb_view_show_why(why, sizeof(why), VB_VIEW_STEP_NONE, shown.error));
 	return !rc && shown.by == VB_VIEW_SHOW_PRELOAD ? preload(dir, VIEW_LIBRARY) : rc;
 }
 

@@ -47,10 +47,11 @@ static int address_make(struct sockaddr_un *address, socklen_t *bytes)
 	struct stat at;
 	int chars, rc = vb_view_base(base);
 
-	if (!rc && stat(base, &at))
-		rc = errno;
 	if (rc)
-		return vb_failed(rc, "a folder to write to");
+		return vb_failed_because(rc, "there is no folder to write the files to: /dev/shm, "
+					     "$XDG_RUNTIME_DIR, $TMPDIR or /tmp");
+	if (stat(base, &at))
+		return vb_failed(errno, base);
 	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	chars = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
 			 "verbatim-view-%u-%llx-%llx-%08x", geteuid(),

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/failure.h"
 #include "base/fd.h"
 #include "view/lease.h"
 
@@ -30,7 +31,8 @@ const char *vb_view_show_why(char *text, size_t bytes, enum vb_view_step step, i
 		const char *remedy;
 	} remedies[] = {
 		{ VB_VIEW_STEP_USER, EPERM,
-		  "this system forbids user namespaces: kernel.unprivileged_userns_clone=1, or "
+		  "a container's seccomp profile may forbid user namespaces, or this system: "
+		  "kernel.unprivileged_userns_clone=1, or "
 		  "kernel.apparmor_restrict_unprivileged_userns=0, allows them" },
 		{ VB_VIEW_STEP_USER, EACCES,
 		  "this system forbids user namespaces: "
@@ -48,8 +50,14 @@ const char *vb_view_show_why(char *text, size_t bytes, enum vb_view_step step, i
 		[VB_VIEW_STEP_NAMESPACE] = "to have a mount namespace: ",
 		[VB_VIEW_STEP_MOUNT] = "to mount: ",
 	};
+	const struct vb_failure *failure = vb_failure_of(error);
 	const char *remedy = NULL;
 
+	if (step == VB_VIEW_STEP_NONE && failure) {
+		snprintf(text, bytes, "%s%s%s", failure->text, failure->explained ? "" : ": ",
+			 failure->explained ? "" : strerror(error));
+		return text;
+	}
 	for (unsigned i = 0; i < VB_ARRAY_LEN(remedies); i++) {
 		if (remedies[i].step == step && remedies[i].error == error)
 			remedy = remedies[i].remedy;
@@ -91,7 +99,7 @@ static int by_some(enum vb_view_show wanted, const char *library, struct vb_view
 	if (!access(library, R_OK))
 		return 0;
 	shown->by = VB_VIEW_SHOW_NONE;
-	shown->error = ENOENT;
+	shown->error = vb_failed(ENOENT, library);
 	return wanted == VB_VIEW_SHOW_PRELOAD ? ENOENT : 0;
 }
 

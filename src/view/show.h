@@ -34,7 +34,10 @@ struct vb_view_shown {
  */
 int vb_view_show(enum vb_view_show wanted, const char *library, struct vb_view_shown *shown);
 
-/* "to enter a user namespace: Operation not permitted; ..." Returns text. */
+/*
+ * "to enter a user namespace: Operation not permitted; ..." Returns text. In this thread, after
+ * vb_view_show(), since without a step that is what was noted there.
+ */
 const char *vb_view_show_why(char *text, size_t bytes, enum vb_view_step step, int error);
 
 #endif

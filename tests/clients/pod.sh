@@ -124,10 +124,10 @@ else
 fi
 hub_leave
 
-pod_filter+=(--ptrace-refused)
+pod_filter=("${pod_filter[0]}" --ptrace-refused --)
 pod_shm=1
 pod_new bare && pod_new bare_too
-pod_filter=("${pod_filter[@]:0:1}")
+pod_filter=("${pod_filter[0]}" --)
 pod_shm=64
 pods_use bare bare_too
 programs "without ptrace, with 1 MiB of /dev/shm"

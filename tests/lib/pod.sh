@@ -4,14 +4,15 @@
 # suite.sh.
 #
 #   pod_new NAME [UID]       a container; NAME becomes the words that lead a command into it, as
-#                            that user and without capabilities; pod_root: those for root
+#                            that user and without capabilities; pod_root: those for root.
+#                            UID root: with what a runtime leaves to root, or all without a filter
 #   pod_rootless NAME UID    the same in a user namespace of its own, where that is one's uid
 #   pod_end NAME             ends it, with all its processes
 #   pods_use SERVER CLIENT   from now on pairs run in these two
 
-pod_filter=("$VB_BUILD/tests/verbs/pod_filter") # and its options
+pod_filter=("$VB_BUILD/tests/verbs/pod_filter" --) # with options; or none
 pod_users=$(awk '{ print $3 }' /proc/self/uid_map)	# how many there are
-pod_shm=64		# MiB of /dev/shm in the next one
+pod_shm=64		# MiB of /dev/shm in the next one; 0: nobody can write there
 declare -A pod_pid	# the process that a container lives as long as
 
 # Runs as process 1 of the container.
@@ -20,12 +21,19 @@ pod_init='
 	mount --make-rprivate / &&
 	mount -t proc proc /proc &&
 	mount -t tmpfs -o size="$2"m,mode=1777 shm /dev/shm &&
+	case $2 in 0) mount -o remount,ro /dev/shm ;; esac &&
 	mount -o remount,bind,ro / &&
 	hostname "$1" && echo ready && exec sleep infinity'
 
 # pod_user UID: the words that make root that user, with nothing left of root. Root of a user
 # namespace has nobody else's uid to give, and is an ordinary user to everybody outside.
 pod_user() {
+	if [ "$1" = root ]; then
+		user=()
+		[ ${#pod_filter[@]} = 0 ] || user=(setpriv --no-new-privs --inh-caps=-all
+			--bounding-set="-all,+chown,+dac_override,+fowner,+kill,+setgid,+setuid" --)
+		return
+	fi
 	local -a ids=(--reuid="$1" --regid="$1" --clear-groups)
 	[ "$pod_users" != 1 ] || ids=()
 	user=(setpriv "${ids[@]}" --no-new-privs --bounding-set=-all --inh-caps=-all --)
@@ -53,7 +61,7 @@ pod_make() {
 	pod_pid[$name]=$pid
 	pid=$(pgrep -P "$pid")
 	pod_root=(nsenter --target "$pid" --pid --ipc --mount --uts --)
-	lead=(nsenter --target "$pid" --pid --ipc --mount --uts "$@" "${pod_filter[@]}" --)
+	lead=(nsenter --target "$pid" --pid --ipc --mount --uts "$@" "${pod_filter[@]}")
 }
 
 # As daemons make it that run as root.
