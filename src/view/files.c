@@ -8,17 +8,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "view/sight.h"
 
 /* What is being made, until it has its name. */
 #define UNNAMED ".new"
 
 #define REAL_NETS "/sys/class/net"
 
-enum { MODE_FOLDER = 0755, MODE_FILE = 0644, FOLDERS_OPEN = 8, PATHS = 2 * PATH_MAX + 1024 };
+/* The names of roots begin so; with the uid. */
+#define ROOT_NAME "verbatim-view-%u-"
+
+enum { MODE_FOLDER = 0755, MODE_FILE = 0644, FOLDERS_OPEN = 8, TRIES = 8 };
+enum { PATHS = 2 * PATH_MAX + 1024 };
 
 /* --- the folder --- */
 
@@ -36,24 +42,6 @@ int vb_view_base(char path[PATH_MAX])
 	return ENOENT;
 }
 
-int vb_view_root_make(struct vb_view_root *root)
-{
-	int rc = vb_view_base(root->path);
-	size_t used = strlen(root->path);
-
-	if (rc)
-		return rc;
-	snprintf(root->path + used, sizeof(root->path) - used, "/verbatim-view-%u-XXXXXX",
-		 geteuid());
-	if (!mkdtemp(root->path))
-		return errno;
-	/* Programs that become another user read it, too. */
-	if (chmod(root->path, MODE_FOLDER))
-		return errno;
-	root->fd = open(root->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return root->fd < 0 ? errno : 0;
-}
-
 static int one_remove(const char *path, const struct stat *st, int kind, struct FTW *ftw)
 {
 	remove(path);
@@ -65,10 +53,76 @@ static void tree_remove(const char *path)
 	nftw(path, one_remove, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
+/*
+ * Removes what keepers have left that were killed: nobody has the folder's lock, and no process was
+ * shown it.
+ */
+static void dead_remove(const char *base)
+{
+	char begin[64], path[PATHS];
+	DIR *dir = opendir(base);
+	struct dirent *entry;
+	struct stat st;
+
+	snprintf(begin, sizeof(begin), ROOT_NAME, geteuid());
+	while (dir && (entry = readdir(dir))) {
+		int fd;
+
+		if (strncmp(entry->d_name, begin, strlen(begin)) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", base, entry->d_name);
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB) &&
+		    !vb_view_sight_any(path))
+			tree_remove(path);
+		close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Makes one, and locks it. EAGAIN: another keeper took it for a dead one's before that. */
+static int locked_make(struct vb_view_root *root, const char *base)
+{
+	struct stat made, found;
+	int chars;
+
+	chars = snprintf(root->path, sizeof(root->path), "%s/" ROOT_NAME "XXXXXX", base, geteuid());
+	if (chars >= (int)sizeof(root->path))
+		return ENAMETOOLONG;
+	if (!mkdtemp(root->path))
+		return errno;
+	root->fd = open(root->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root->fd < 0)
+		return errno == ENOENT ? EAGAIN : errno;
+	/* Programs that become another user read it, too. */
+	if (!flock(root->fd, LOCK_EX) && !fstat(root->fd, &made) && !stat(root->path, &found) &&
+	    made.st_ino == found.st_ino && !fchmod(root->fd, MODE_FOLDER))
+		return 0;
+	close(root->fd);
+	return EAGAIN;
+}
+
+int vb_view_root_make(struct vb_view_root *root)
+{
+	char base[PATH_MAX];
+	int rc = vb_view_base(base);
+
+	if (rc)
+		return rc;
+	dead_remove(base);
+	rc = EAGAIN;
+	for (unsigned i = 0; i < TRIES && rc == EAGAIN; i++)
+		rc = locked_make(root, base);
+	return rc;
+}
+
 void vb_view_root_remove(struct vb_view_root *root)
 {
-	close(root->fd);
 	tree_remove(root->path);
+	close(root->fd);
 }
 
 /* --- entries --- */

@@ -14,13 +14,16 @@
 
 struct vb_view_root {
 	char path[PATH_MAX];
-	int fd;
+	int fd; /* locked (flock) as long as the process lives, which says that it does */
 };
 
 /* The folder in which roots are made. ENOENT: this user may write nowhere. */
 int vb_view_base(char path[PATH_MAX]);
 
-/* Makes an empty folder with a name of its own. Returns 0 or an errno. */
+/*
+ * Makes an empty folder with a name of its own, and removes those of this user's keepers that were
+ * killed, unless a process still sees them. Returns 0 or an errno.
+ */
 int vb_view_root_make(struct vb_view_root *root);
 
 /* Removes it and all that is in it. */

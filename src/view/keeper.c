@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -24,12 +25,13 @@
 #include "view/files.h"
 #include "view/lease.h"
 #include "view/mount.h"
+#include "view/sight.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
 
-enum { NS_PER_MS = 1000000, TABLE_FDS = 3, LINE_BYTES = 1 << 16 };
+enum { NS_PER_MS = 1000000, TABLE_FDS = 3 };
 
 /* A program that was shown the tree, or, after its end, another one that still sees it. */
 struct user {
@@ -52,50 +54,12 @@ struct keeper {
 
 /* --- who uses it --- */
 
-static bool text_is(pid_t pid, const char *name, const char *text)
-{
-	char path[64], found[64] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	if (!fgets(found, sizeof(found), file))
-		*found = 0;
-	fclose(file);
-	found[strcspn(found, "\n")] = 0;
-	return !strcmp(found, text);
-}
-
-static bool has_variable(pid_t pid, const char *root)
-{
-	static char environment[LINE_BYTES];
-	char path[64], wanted[PATH_MAX + 32];
-	bool found = false;
-	size_t bytes;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	bytes = fread(environment, 1, sizeof(environment) - 1, file);
-	fclose(file);
-	environment[bytes] = 0;
-	snprintf(wanted, sizeof(wanted), "VERBATIM_VIEW_ROOT=%s", root);
-	for (const char *at = environment; at < environment + bytes && !found; at += strlen(at) + 1)
-		found = !strcmp(at, wanted);
-	return found;
-}
-
-/* The hub is no user: it has the namespaces and the environment of who happened to start it. */
 static bool is_user(const struct keeper *keeper, pid_t pid, uint64_t mount_ns)
 {
-	if (pid == getpid() || text_is(pid, "comm", "verbatimd"))
+	if (pid == getpid() || vb_view_sight_is_hub(pid))
 		return false;
 	return (mount_ns && vb_view_mount_ns(pid) == mount_ns) ||
-	       has_variable(pid, keeper->root.path);
+	       vb_view_sight_has(pid, keeper->root.path);
 }
 
 static bool is_known(const struct keeper *keeper, pid_t pid)
@@ -321,6 +285,8 @@ int vb_view_keep(int listen_fd)
 	struct vb_env env;
 
 	fcntl(listen_fd, F_SETFD, FD_CLOEXEC);
+	/* It was executed as /proc/self/exe, and would be called "exe". */
+	prctl(PR_SET_NAME, "verbatim");
 	if (vb_env_read(&env, vb_env_here(), why))
 		return 1;
 	keeper.idle_ns = env.hub_idle_ms * NS_PER_MS;

@@ -114,6 +114,30 @@ ls -d /sys/class/infiniband/verbatim0 >"$tmp/output" 2>&1
 verdict "outside nothing is shown" "it is" "$tmp/output"
 keepers_note
 
+# keepers_kill: as what is short of memory does.
+keepers_kill() {
+	keepers_note
+	# shellcheck disable=SC2046 # numbers
+	kill -KILL $(cat "$tmp/keepers") && seen true
+}
+
+sleeper_sleeps() {
+	[ "$(cat /proc/$sleeper/comm)" = sleep ]
+}
+
+"$verbatim" run --view=preload -- sleep 100 &
+sleeper=$!
+await sleeper_sleeps
+# shellcheck disable=SC2016 # another shell's
+root=$(seen sh -c 'echo $VERBATIM_VIEW_ROOT')
+keepers_kill && [ -e "$root/sys/class/infiniband" ]
+verdict "a keeper is killed: who sees its files goes on seeing them" "there is no $root"
+kill $sleeper
+wait $sleeper 2>/dev/null
+keepers_kill && [ -n "$root" ] && [ ! -e "$root" ]
+verdict "... and when nobody does, the next keeper removes them" "there is $root"
+keepers_note
+
 if command -v ucx_info >/dev/null; then
 	seen ucx_info -d >"$tmp/output" 2>&1
 	grep -q 'Transport: rc_verbs' "$tmp/output"
