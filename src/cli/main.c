@@ -9,6 +9,7 @@
 #include "cli/check.h"
 #include "cli/cli.h"
 #include "cli/devices.h"
+#include "cli/doctor/doctor.h"
 #include "cli/explain/explain.h"
 #include "cli/hub.h"
 #include "cli/metrics.h"
@@ -33,6 +34,8 @@ static const struct command commands[] = {
 	  "run a program, and say what in it works by luck" },
 	{ "devices", vb_cli_devices, "",
 	  "list what programs see" },
+	{ "doctor",  vb_cli_doctor,  "[--json] [--quick]",
+	  "what works here, how fast, and what to do about the rest" },
 	{ "status",  vb_cli_status,  "[--json]",
 	  "what is in use, and by whom" },
 	{ "capture", vb_cli_capture, "-i PID [-w FILE] [--no-wait]",

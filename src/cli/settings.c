@@ -2,11 +2,13 @@
 #include "cli/settings.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "run/faults/faults.h"
 #include "run/process/env.h"
@@ -32,54 +34,65 @@ static int file_check(const char *path)
 	return access(*folder ? folder : ".", W_OK | X_OK) ? errno : 0;
 }
 
-static int file_named(const char *setting, const char *path)
+static int file_named(struct vb_text *why, const char *setting, const char *path)
 {
 	int rc = path ? file_check(path) : 0;
 
 	if (rc)
-		vb_cli_error("%s: %s: %s", setting, path, strerror(rc));
+		vb_text_add(why, setting, ": ", path, ": ", strerror(rc), NULL);
 	return rc;
 }
 
-static int script_check(const char *path)
+static int script_check(struct vb_text *why, const char *path)
 {
 	static struct vb_script script;
-	char why[VB_SCRIPT_WHY_BYTES];
-	int rc = path ? vb_faults_read(&script, path, why) : 0;
+	char wrong[VB_SCRIPT_WHY_BYTES];
+	int rc = path ? vb_faults_read(&script, path, wrong) : 0;
 
 	if (rc)
-		vb_cli_error("VERBATIM_FAULTS: %s", why);
+		vb_text_add(why, "VERBATIM_FAULTS: ", wrong, NULL);
 	return rc;
 }
 
-static int devices_check(const struct vb_env *env)
+static int devices_check(struct vb_text *why, const struct vb_env *env)
 {
-	char why[VB_TOPOLOGY_FILE_WHY_BYTES];
+	char wrong[VB_TOPOLOGY_FILE_WHY_BYTES];
 	struct vb_topology topology;
 	struct vb_persona persona;
-	int rc = vb_topology_read(&topology, env, why);
+	int rc = vb_topology_read(&topology, env, wrong);
 
 	for (unsigned i = 0; !rc && i < topology.count; i++)
-		rc = vb_persona_read(&persona, &topology.device[i], env, why);
+		rc = vb_persona_read(&persona, &topology.device[i], env, wrong);
 	if (rc)
-		vb_cli_error("%s", why);
+		vb_text_add(why, wrong, NULL);
 	return rc;
+}
+
+int vb_cli_settings_why(char *chars, size_t bytes)
+{
+	struct vb_text why = vb_text_in(chars, bytes);
+	char wrong[VB_ENV_WHY_BYTES];
+	struct vb_env env;
+	int rc = vb_env_read(&env, vb_env_here(), wrong);
+
+	if (rc) {
+		vb_text_add(&why, wrong, NULL);
+		return rc;
+	}
+	rc = file_named(&why, "VERBATIM_PCAP", env.pcapng ? env.pcapng : env.pcap);
+	if (!rc && env.log && strcmp(env.log, "stderr"))
+		rc = file_named(&why, "VERBATIM_LOG", env.log);
+	if (!rc)
+		rc = script_check(&why, env.faults);
+	return rc ? rc : devices_check(&why, &env);
 }
 
 int vb_cli_settings_check(void)
 {
-	char why[VB_ENV_WHY_BYTES];
-	struct vb_env env;
-	int rc = vb_env_read(&env, vb_env_here(), why);
+	char why[VB_TOPOLOGY_FILE_WHY_BYTES + PATH_MAX];
+	int rc = vb_cli_settings_why(why, sizeof(why));
 
-	if (rc) {
+	if (rc)
 		vb_cli_error("%s", why);
-		return rc;
-	}
-	rc = file_named("VERBATIM_PCAP", env.pcapng ? env.pcapng : env.pcap);
-	if (!rc && env.log && strcmp(env.log, "stderr"))
-		rc = file_named("VERBATIM_LOG", env.log);
-	if (!rc)
-		rc = script_check(env.faults);
-	return rc ? rc : devices_check(&env);
+	return rc;
 }

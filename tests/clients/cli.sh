@@ -45,7 +45,7 @@ for help in --help -h help; do
 	says 0 '^usage: verbatim COMMAND' $help
 	says 0 '^usage: verbatim run .*CMD' $help run
 	says 0 '^usage: verbatim hub status' hub $help
-	for command in devices status explain top trace metrics fail; do
+	for command in devices doctor status explain top trace metrics fail; do
 		says 0 "^usage: verbatim $command" $command $help
 	done
 done
