@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <infiniband/verbs.h>
+#include <net/if.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/doctor/library.h"
 #include "cli/settings.h"
+#include "run/process/topology.h"
 
 static void gids_print(const struct vb_cli_library *library, struct ibv_context *context, int n)
 {
@@ -27,6 +30,31 @@ static void gids_print(const struct vb_cli_library *library, struct ibv_context 
 		library->port.query_gid_type(context, 1, (unsigned)i, &type);
 		printf("  gid %-3d  %s%s\n", i, vb_gid_text(text, gid.raw),
 		       type ? "" : "  (RoCE v1, which is not spoken)");
+	}
+}
+
+/* What VERBATIM_DEVICES says of the device, and this machine does not have. */
+static void places_print(const char *name, bool active)
+{
+	char why[VB_TOPOLOGY_FILE_WHY_BYTES], wrong[VB_ENV_WHY_BYTES], text[VB_ADDRESS_BYTES];
+	const struct vb_topology_device *device;
+	struct vb_topology topology;
+	struct vb_env env;
+
+	if (vb_env_read(&env, vb_env_here(), wrong) || vb_topology_read(&topology, &env, why))
+		return;
+	for (unsigned i = 0; i < topology.count; i++) {
+		device = &topology.device[i];
+		for (unsigned k = 0; k < device->place_count && !strcmp(device->name, name); k++) {
+			const struct vb_topology_place *place = &device->place[k];
+
+			if (*place->interface && !if_nametoindex(place->interface))
+				printf("  there is no interface %s here: ip link shows those that "
+				       "there are\n", place->interface);
+			else if (!*place->interface && !active)
+				printf("  no interface that is up has the address %s\n",
+				       vb_gid_text(text, place->address));
+		}
 	}
 }
 
@@ -53,6 +81,7 @@ static int device_print(const struct vb_cli_library *library, struct ibv_device 
 	if (port.state != IBV_PORT_ACTIVE)
 		puts(named ? "  no interface of this device is up, so there is no GID"
 			   : "  no interface is up here, so there is no GID: ip link set lo up");
+	places_print(library->device.get_name(device), port.state == IBV_PORT_ACTIVE);
 	library->device.close(context);
 	return VB_CLI_OK;
 }

@@ -53,8 +53,9 @@ void vb_limits_lay(struct vb_limits *limits, const struct vb_limits *above)
 	}
 }
 
-/* One of the list: NAME=NUMBER. */
-static bool part_parse(struct vb_limits *limits, struct vb_span part, struct vb_text *why)
+/* One of the list: NAME=NUMBER, without blanks, which stand between parts. None is said twice. */
+static bool part_parse(struct vb_limits *limits, uint64_t *seen, struct vb_span part,
+		       struct vb_text *why)
 {
 	const char *sign = memchr(part.text, '=', part.bytes);
 	size_t name_bytes = sign ? (size_t)(sign - part.text) : part.bytes;
@@ -67,9 +68,16 @@ static bool part_parse(struct vb_limits *limits, struct vb_span part, struct vb_
 				     name_bytes);
 		return false;
 	}
+	if (*seen >> limit & 1) {
+		vb_text_add(why, rows[limit].name, " is said twice", NULL);
+		return false;
+	}
+	*seen |= 1ull << limit;
 	if (sign && vb_value_number(number, &most) && vb_limit_set(limits, limit, most))
 		return true;
 	vb_limit_add_range(why, limit);
+	if (part.bytes == name_bytes + (sign != NULL))
+		vb_text_add(why, ", without blanks: ", rows[limit].name, "=N", NULL);
 	return false;
 }
 
@@ -77,9 +85,10 @@ bool vb_limits_parse(struct vb_limits *limits, const char *list, struct vb_text 
 {
 	struct vb_span left = { list, strlen(list) }, part;
 	struct vb_limits read = *limits;
+	uint64_t seen = 0;
 
 	while (vb_span_word(&left, &part)) {
-		if (!part_parse(&read, part, why))
+		if (!part_parse(&read, &seen, part, why))
 			return false;
 	}
 	*limits = read;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
@@ -20,7 +22,14 @@ static struct vb_span trimmed(const char *text, const char *end)
 
 struct vb_lines vb_lines_of(const char *name, const char *text, size_t bytes, struct vb_text why)
 {
-	return (struct vb_lines){ .name = name, .at = text, .end = text + bytes, .why = why };
+	/* Some editors begin a file so. */
+	size_t mark = bytes >= strlen(BYTE_ORDER_MARK) &&
+				      !memcmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK))
+			      ? strlen(BYTE_ORDER_MARK)
+			      : 0;
+
+	return (struct vb_lines){ .name = name, .at = text + mark, .end = text + bytes,
+				  .why = why };
 }
 
 struct vb_text *vb_lines_wrong(struct vb_lines *lines, struct vb_span piece)

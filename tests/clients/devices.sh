@@ -42,6 +42,60 @@ broken "two devices of one name" "3:9: there are two devices 'rail0': each needs
 broken "an interface in two devices" "4:14: 'lo' belongs to the device rail0 already" \
 	"$one[device rail1]\ninterfaces = lo\n"
 
+broken "a file that begins with a byte order mark" "1:2: there is no section 'devise'" \
+	'\xef\xbb\xbf[devise a]\n'
+
+# refused NAME PATTERN SETTING: the same of a setting's value.
+refused() {
+	rm -f "$tmp/started"
+	ends 125 "$1" env "$3" "$verbatim" run -- touch "$tmp/started" || return
+	grep -Eq "^verbatim: $2" "$tmp/output" && [ ! -e "$tmp/started" ]
+	verdict "$1: refused" "the program is started, or not /$2/ is said" "$tmp/output"
+}
+
+printf '%bpersona = /none/p\n' "$one" >"$tmp/table"
+refused "a persona's file that is not there" \
+	"VERBATIM_DEVICES: the persona of the device rail0: /none/p: No such file" \
+	VERBATIM_DEVICES="$tmp/table"
+echo 'vender_id = 1' >"$tmp/p"
+printf '%bpersona = %s\n' "$one" "$tmp/p" >"$tmp/table"
+refused "a persona's file that is wrong" \
+	"VERBATIM_DEVICES: the persona of the device rail0: $tmp/p:1:1: .*mean 'vendor_id'" \
+	VERBATIM_DEVICES="$tmp/table"
+refused "a list without a place" "VERBATIM_DEVICES: rail0: No such file.* list such as rail0=eth0" \
+	VERBATIM_DEVICES=rail0
+refused "a file without an end" "VERBATIM_DEVICES: /dev/zero: it has more than 65536 octets" \
+	VERBATIM_DEVICES=/dev/zero
+refused "a limit that is said twice" "VERBATIM_LIMITS .*: max_qp is said twice" \
+	VERBATIM_LIMITS=max_qp=3,max_qp=4
+refused "a limit with blanks" "VERBATIM_LIMITS .*: max_qp is .*, without blanks: max_qp=N" \
+	"VERBATIM_LIMITS=max_qp = 3"
+VERBATIM_DEVICES=rail0=eth77+10.9.9.9 "$verbatim" devices >"$tmp/output" 2>&1
+grep -q "there is no interface eth77 here" "$tmp/output" &&
+	grep -q "no interface that is up has the address 10.9.9.9" "$tmp/output"
+verdict "verbatim devices says what a device lacks" "it does not" "$tmp/output"
+
+# lowered NAME LIMIT SAID CMD ...: the program fails, and the log names the limit.
+lowered() {
+	local name=$1 limit=$2 said=$3
+	shift 3
+	! VERBATIM_LIMITS=$limit VERBATIM_LOG=$tmp/log timeout -k 5 "$limit_s" "${run[@]}" "$@" \
+		>"$tmp/output" 2>&1 && grep -Eq "$said" "$tmp/log"
+	verdict "$name" "the program does not fail, or the log lacks /$said/" "$tmp/output" \
+		"$tmp/log"
+	rm -f "$tmp/log"
+}
+if command -v ibv_srq_pingpong >/dev/null; then
+	lowered "too many QPs" max_qp=4 'ibv_create_qp.*: max_qp is 4, and there are so many' \
+		ibv_srq_pingpong -g 0 -q 16
+	lowered "no SRQ at all" max_srq=0 'ibv_create_srq.*: max_srq is 0, and' \
+		ibv_srq_pingpong -g 0
+	lowered "a CQ that is too long" max_cqe=4 'cqe is [0-9]+; a CQ holds 1 to 4 completions' \
+		ibv_srq_pingpong -g 0
+else
+	skip "limits that are too small" "no ibv_srq_pingpong"
+fi
+
 # --- the rails ---
 
 rails_make 4 || skip_all "this system lets us make no veth"

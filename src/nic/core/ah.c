@@ -161,7 +161,7 @@ int vb_ah_create(struct vb_pd *pd, const struct ibv_ah_attr *attr, struct vb_ah 
 		err = ENETUNREACH;
 	if (err)
 		return err;
-	err = vb_nic_count_up(&nic->counts.ahs, vb_lowered(nic, VB_LIMIT_AH));
+	err = vb_lowered_count_up(nic, &nic->counts.ahs, VB_LIMIT_AH);
 	if (err)
 		return err;
 	ah = calloc(1, sizeof(*ah));

@@ -165,7 +165,7 @@ int vb_pd_create(struct vb_ctx *ctx, struct vb_pd **out)
 	/* It could not be entered in any export. */
 	if (ctx->foreign)
 		return EOPNOTSUPP;
-	err = vb_nic_count_up(&nic->counts.pds, vb_lowered(nic, VB_LIMIT_PD));
+	err = vb_lowered_count_up(nic, &nic->counts.pds, VB_LIMIT_PD);
 	if (err)
 		return err;
 	pd = calloc(1, sizeof(*pd));

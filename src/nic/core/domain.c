@@ -99,7 +99,7 @@ int vb_parent_domain_create(struct vb_ctx *ctx, const struct ibv_parent_domain_i
 	int err = check(ctx, attr);
 
 	if (!err)
-		err = vb_nic_count_up(&ctx->nic->counts.pds, vb_lowered(ctx->nic, VB_LIMIT_PD));
+		err = vb_lowered_count_up(ctx->nic, &ctx->nic->counts.pds, VB_LIMIT_PD);
 	if (err)
 		return err;
 	pd = pd_make(ctx, (struct vb_pd *)attr->pd);

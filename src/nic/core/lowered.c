@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "nic/core/lowered.h"
 
+#include <errno.h>
+
+#include "base/refusal.h"
 #include "engine/recv.h"
 
 /* What files are told that they may say, and the NIC's bounds: the same numbers. */
@@ -39,4 +42,15 @@ void vb_lowered_set(struct vb_nic *nic, const struct vb_persona *persona)
 		nic->identity.most[i] = vb_limit_is_said(limits, i) ? limits->most[i]
 								    : vb_limit_most(i);
 	nic->identity.persona = *persona;
+}
+
+int vb_lowered_full(const struct vb_nic *nic, enum vb_limit limit)
+{
+	return vb_refuse(ENOMEM, "%s is %u, and there are so many",
+			 vb_words_at(&vb_limit_names, limit), vb_lowered(nic, limit));
+}
+
+int vb_lowered_count_up(struct vb_nic *nic, _Atomic uint32_t *count, enum vb_limit limit)
+{
+	return vb_nic_count_up(count, vb_lowered(nic, limit)) ? vb_lowered_full(nic, limit) : 0;
 }

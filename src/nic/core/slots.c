@@ -231,7 +231,7 @@ bool vb_nic_qpn_is_used(struct vb_nic *nic, uint32_t qpn)
 
 int vb_nic_qp_add(struct vb_nic *nic, struct vb_qp *qp, uint32_t *qpn)
 {
-	int err = vb_nic_count_up(&nic->counts.qps, vb_lowered(nic, VB_LIMIT_QP));
+	int err = vb_lowered_count_up(nic, &nic->counts.qps, VB_LIMIT_QP);
 
 	if (err)
 		return err;

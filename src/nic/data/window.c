@@ -185,7 +185,7 @@ static int key_add(struct vb_nic *nic, struct vb_mw *mw)
 
 	vb_lock_take(&nic->keys.lock);
 	if (nic->keys.mws >= vb_lowered(nic, VB_LIMIT_MW)) {
-		err = ENOMEM;
+		err = vb_lowered_full(nic, VB_LIMIT_MW);
 	} else {
 		nic->keys.mws++;
 		mw->key = mw->ibv.rkey = nothing.key = vb_key_take_locked(nic);

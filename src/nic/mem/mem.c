@@ -126,7 +126,7 @@ static int key_add(struct vb_nic *nic, struct vb_mr *mr)
 
 	vb_lock_take(&keys->lock);
 	if (keys->mrs >= vb_lowered(nic, VB_LIMIT_MR)) {
-		err = ENOMEM;
+		err = vb_lowered_full(nic, VB_LIMIT_MR);
 	} else {
 		keys->mrs++;
 		mr->ibv.lkey = mr->ibv.rkey = vb_key_take_locked(nic);

@@ -148,7 +148,7 @@ int vb_cq_create_ex(struct vb_ctx *ctx, const struct ibv_cq_init_attr_ex *attr, 
 
 	if (err)
 		return err;
-	err = vb_nic_count_up(&ctx->nic->counts.cqs, vb_lowered(ctx->nic, VB_LIMIT_CQ));
+	err = vb_lowered_count_up(ctx->nic, &ctx->nic->counts.cqs, VB_LIMIT_CQ);
 	if (err)
 		return err;
 	err = cq_make(ctx, attr, flags, out);

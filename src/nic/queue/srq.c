@@ -66,7 +66,7 @@ int vb_srq_make(struct vb_pd *pd, const struct ibv_srq_attr *attr, void *context
 	int err = check_attr(nic, attr);
 
 	if (!err)
-		err = vb_nic_count_up(&nic->counts.srqs, vb_lowered(nic, VB_LIMIT_SRQ));
+		err = vb_lowered_count_up(nic, &nic->counts.srqs, VB_LIMIT_SRQ);
 	if (err)
 		return err;
 	wr_max = granted(nic, attr->max_wr);

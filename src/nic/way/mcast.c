@@ -190,7 +190,7 @@ static int begin(struct vb_nic *nic, struct group **at, const uint8_t gid[VB_GID
 	int err;
 
 	if (nic->special.groups->count >= vb_lowered(nic, VB_LIMIT_MCAST_GRP))
-		return ENOMEM;
+		return vb_lowered_full(nic, VB_LIMIT_MCAST_GRP);
 	group = calloc(1, sizeof(*group));
 	if (!group)
 		return ENOMEM;
@@ -228,7 +228,7 @@ int vb_group_attach(struct vb_qp *qp, const uint8_t gid[VB_GID_BYTES])
 	else if (place_of(*at, qp) == (*at)->count) /* a QP is entered once, and gets one copy */
 		err = (*at)->count < vb_lowered(nic, VB_LIMIT_MCAST_QP_ATTACH)
 			      ? add(nic, *at, qp)
-			      : ENOMEM;
+			      : vb_lowered_full(nic, VB_LIMIT_MCAST_QP_ATTACH);
 	vb_lock_drop(&nic->special.groups->lock);
 	return err;
 }

@@ -28,6 +28,16 @@ static char *text_read(const char *path, size_t bytes_max, size_t *bytes, int *r
 	return NULL;
 }
 
+/* Adds why text_read() failed. Returns that. */
+static int unread(struct vb_text *why, const char *path, size_t bytes_max, int error)
+{
+	char bound[64];
+
+	snprintf(bound, sizeof(bound), "it has more than %zu octets", bytes_max);
+	vb_text_add(why, path, ": ", error == EFBIG ? bound : strerror(error), NULL);
+	return error;
+}
+
 /* Begins a message with the setting that it is about. */
 static struct vb_text about(const char *setting, char why[VB_TOPOLOGY_FILE_WHY_BYTES])
 {
@@ -57,7 +67,9 @@ int vb_topology_read(struct vb_topology *topology, const struct vb_env *env,
 	}
 	text = text_read(env->device.table, VB_TOPOLOGY_TEXT_BYTES_MAX, &bytes, &rc);
 	if (!text) {
-		vb_text_add(&said, env->device.table, ": ", strerror(rc), NULL);
+		unread(&said, env->device.table, VB_TOPOLOGY_TEXT_BYTES_MAX, rc);
+		vb_text_add(&said, strchr(env->device.table, '/') ? ""
+				   : "; what is no file's path is a list such as rail0=eth0", NULL);
 		return rc;
 	}
 	rc = vb_topology_parse(topology, env->device.table, text, bytes, wrong);
@@ -73,10 +85,8 @@ static int file_read(struct vb_persona *persona, const char *path, struct vb_tex
 	int rc;
 	char *text = text_read(path, VB_PERSONA_TEXT_BYTES_MAX, &bytes, &rc);
 
-	if (!text) {
-		vb_text_add(why, path, ": ", strerror(rc), NULL);
-		return rc;
-	}
+	if (!text)
+		return unread(why, path, VB_PERSONA_TEXT_BYTES_MAX, rc);
 	rc = vb_persona_parse(persona, path, text, bytes, wrong);
 	vb_text_add(why, rc ? wrong : "", NULL);
 	free(text);
@@ -88,10 +98,12 @@ int vb_persona_read(struct vb_persona *out, const struct vb_topology_device *dev
 {
 	const char *own = device->persona, *neutral = vb_words_at(&vb_persona_names, 0);
 	const char *name = *own ? own : env->device.persona ? env->device.persona : neutral;
-	struct vb_text said = about(*own ? device->name : "VERBATIM_PERSONA", why);
+	struct vb_text said = about(*own ? "VERBATIM_DEVICES" : "VERBATIM_PERSONA", why);
 	struct vb_persona persona;
 	int rc = 0;
 
+	if (*own)
+		vb_text_add(&said, "the persona of the device ", device->name, ": ", NULL);
 	if (strchr(name, '/')) {
 		rc = file_read(&persona, name, &said);
 	} else if (!vb_persona_make(&persona, name)) {

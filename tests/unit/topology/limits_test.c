@@ -43,4 +43,12 @@ TEST(a_list_is_read_whole_or_not_at_all)
 	assert_memory_equal(chars, "there is no limit 'max_qp_wrr'; did you mean 'max_qp_wr'?", 57);
 	why = vb_text_in(chars, sizeof(chars));
 	assert_false(vb_limits_parse(&limits, "max_qp", &why));
+	assert_string_equal(chars, "max_qp is a number from 1 to 65524, without blanks: max_qp=N");
+	why = vb_text_in(chars, sizeof(chars));
+	assert_false(vb_limits_parse(&limits, "max_qp = 3", &why));
+	assert_string_equal(chars, "max_qp is a number from 1 to 65524, without blanks: max_qp=N");
+	why = vb_text_in(chars, sizeof(chars));
+	assert_false(vb_limits_parse(&limits, "max_qp=3,max_pd=4,max_qp=5", &why));
+	assert_string_equal(chars, "max_qp is said twice");
+	assert_int_equal(limits.most[VB_LIMIT_QP], 16);
 }

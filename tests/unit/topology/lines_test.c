@@ -23,6 +23,17 @@ TEST(sections_pairs_and_comments_are_told_apart)
 	assert_string_equal(why, "");
 }
 
+TEST(a_byte_order_mark_is_passed_over)
+{
+	char why[128];
+	struct vb_lines lines = read_of("\xef\xbb\xbf[device a]", why);
+
+	assert_int_equal(vb_lines_next(&lines), VB_LINE_SECTION);
+	assert_true(vb_span_is(lines.value, "a"));
+	lines = read_of("\xef\xbb", why);
+	assert_int_equal(vb_lines_next(&lines), VB_LINE_WRONG);
+}
+
 TEST(other_lines_are_wrong)
 {
 	static const char *const wrong[] = { "word", "= v", "[", "[]x", "[device" };
