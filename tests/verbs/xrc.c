@@ -169,7 +169,7 @@ int vx_post(struct vx_snd *snd, enum ibv_wr_opcode op, uint32_t srqn, uint64_t w
 
 bool vx_hub_tells(const char *what, char *text, size_t bytes)
 {
-	char command[PATH_MAX + 64], self[PATH_MAX];
+	char command[PATH_MAX + 64], self[PATH_MAX], rest[4096];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	FILE *pipe;
 
@@ -180,6 +180,9 @@ bool vx_hub_tells(const char *what, char *text, size_t bytes)
 	snprintf(command, sizeof(command), "%s/verbatim hub %s", self, what);
 	pipe = vt_made(popen(command, "r"));
 	text[fread(text, 1, bytes - 1, pipe)] = 0;
+	/* Else it would be killed by SIGPIPE, if it has more to tell and is not quick. */
+	while (fread(rest, 1, sizeof(rest), pipe))
+		;
 	return pclose(pipe) == 0;
 }
 
