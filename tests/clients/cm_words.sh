@@ -37,10 +37,12 @@ status_shows "who listens" "pid $server \(rping\): listens at 127.0.0.1 port 747
 refused "a port beside it" \
 	"to 127.0.0.1 port 7471 of TCP: $nobody; the nearest is port 7472, pid $server" \
 	"${run[@]}" rping -c -a 127.0.0.1 -p 7471 -C 1
-grep -q 'cm_sent [1-9]' "$tmp/log"
-verdict "and how many messages there were" "the log does not say" "$tmp/log"
 refused "a port space where nobody listens" "no port of UDP is listened to here" \
 	"${run[@]}" udaddy -s 127.0.0.1 -c 1
+# Not of rping, which ends by exit(3) in two threads at once, if it is refused: the one that comes
+# second ends the process while the other one still runs destructors, of which one is ours.
+grep -q 'cm_sent [1-9]' "$tmp/log"
+verdict "and how many messages there were" "the log does not say" "$tmp/log"
 "${run[@]}" rping -c -a 127.0.0.1 -p 7472 >"$tmp/client" 2>&1 &
 client=$!
 status_shows "who is connected, there" "pid $server \(rping\): 1 id with 127.0.0.1: established"
