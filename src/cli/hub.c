@@ -16,12 +16,16 @@
 #include "cli/domains.h"
 #include "cli/ids.h"
 #include "cli/report.h"
+#include "cli/view.h"
 #include "hub/holders.h"
 #include "hub/links.h"
 #include "hub/program.h"
 #include "hub/ask/query.h"
 #include "hub/words.h"
 #include "link/udp_socket.h"
+
+/* How long programs have to say what devices they have. */
+static const uint64_t samples_patience_ns = 1000000000;
 
 /* An age with two or three digits and a unit. */
 static void age_print(uint64_t ms, char text[16])
@@ -288,9 +292,34 @@ int vb_cli_fail(int argc, char **argv)
 	return VB_CLI_FAILED;
 }
 
+/* A line for each device that a process has open, if they are not all of one name. */
+static void devices_print(void)
+{
+	struct vb_cli_view view;
+	bool several = false;
+
+	if (vb_cli_view_take(&view, 0, samples_patience_ns))
+		return;
+	for (unsigned i = 1; i < view.count; i++)
+		several |= strcmp(view.process[i].sample->device,
+				  view.process[0].sample->device) != 0;
+	if (several)
+		puts("\ndevices");
+	for (unsigned i = 0; i < view.count && several; i++) {
+		const struct vb_sample *sample = view.process[i].sample;
+
+		printf("  pid %s (%s) %s: %u queue pair%s, %u region%s\n", view.process[i].number,
+		       view.process[i].name, sample->device, sample->qps,
+		       sample->qps == 1 ? "" : "s", sample->regions,
+		       sample->regions == 1 ? "" : "s");
+	}
+	vb_cli_view_free(&view);
+}
+
 int vb_cli_status(int argc, char **argv)
 {
 	char dir[PATH_MAX];
+	int rc;
 
 	if (argc == 2 && !strcmp(argv[1], "--json"))
 		return vb_cli_status_json();
@@ -300,5 +329,8 @@ int vb_cli_status(int argc, char **argv)
 	}
 	printf("version  %s\n", vb_cli_version);
 	printf("library  %s\n", vb_cli_library_dir(dir) ? "not found" : dir);
-	return hub_status();
+	rc = hub_status();
+	if (rc == VB_CLI_OK)
+		devices_print();
+	return rc;
 }

@@ -89,6 +89,11 @@ static void program_cell(cell text, const struct vb_top_row *row)
 	snprintf(text, VB_TOP_CELL_BYTES, "%s", row->process->name);
 }
 
+static void device_cell(cell text, const struct vb_top_row *row)
+{
+	snprintf(text, VB_TOP_CELL_BYTES, "%.40s", row->process->sample->device);
+}
+
 static void qpn_cell(cell text, const struct vb_top_row *row)
 {
 	if (row->qp)
@@ -167,6 +172,7 @@ static const struct column columns[] = {
 	{ "CRED", 4, credits_cell, NO_NUMBER },
 	{ "TYPE", -4, type_cell, NO_NUMBER },
 	{ "WAY", -4, way_cell, NO_NUMBER },
+	{ "DEVICE", -9, device_cell, NO_NUMBER },
 	{ "PEER", -30, peer_cell, NO_NUMBER },
 };
 

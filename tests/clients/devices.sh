@@ -340,8 +340,11 @@ both_seen() {
 			grep -Eq "_rx_frames_total\{.*,device=\"rail$i\"\} [1-9]" "$tmp/metrics" ||
 			return
 	done
-	"$verbatim" top --once >"$tmp/top" && grep -q 10.80.0.2 "$tmp/top" &&
-		grep -q 10.80.1.2 "$tmp/top"
+	"$verbatim" status >>"$tmp/status" && "$verbatim" top --once >"$tmp/top" || return
+	for i in 0 1; do
+		grep -Eq "^  pid [0-9]+ \(ucx_perftest\) rail$i: [1-9][0-9]* queue pair" \
+			"$tmp/status" && grep -q " rail$i .*10.80.$i.2" "$tmp/top" || return
+	done
 }
 
 # UCX cannot go on by the other rail: its endpoint ends.
