@@ -74,7 +74,7 @@ static int device_print(const struct vb_cli_library *library, struct ibv_device 
 	printf("%s  guid %016" PRIx64 "  port 1 %s, MTU %d\n", library->device.get_name(device),
 	       be64toh(library->device.get_guid(device)), library->port.state_str(port.state),
 	       128 << port.active_mtu);
-	library->port.mac(mac);
+	library->port.mac(library->device.get_guid(device), mac);
 	printf("  mac      %02x:%02x:%02x:%02x:%02x:%02x\n", mac[0], mac[1], mac[2], mac[3], mac[4],
 	       mac[5]);
 	gids_print(library, context, port.gid_tbl_len);

@@ -145,6 +145,8 @@ verdict "ibv_devinfo has four, with their own GUIDs, GIDs and rates" "not so" "$
 VERBATIM_DEVICES=$four "$verbatim" devices >"$tmp/output" 2>&1
 [ "$(grep -c '^rail[0-3] .*active' "$tmp/output")" = 4 ]
 verdict "verbatim devices has four" "it has not" "$tmp/output"
+[ "$(sed -n 's/^ *mac *//p' "$tmp/output" | sort -u | wc -l)" = 4 ]
+verdict "... each with a MAC of its own" "they share one" "$tmp/output"
 
 # --- striping ---
 

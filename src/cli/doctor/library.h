@@ -24,7 +24,7 @@ struct vb_cli_port_calls {
 	int (*query_gid)(struct ibv_context *, uint8_t, int, union ibv_gid *);
 	int (*query_gid_type)(struct ibv_context *, uint8_t, unsigned, unsigned *);
 	const char *(*state_str)(enum ibv_port_state);
-	void (*mac)(uint8_t mac[6]); /* of our port */
+	void (*mac)(uint64_t node_guid_be, uint8_t mac[6]);
 };
 
 struct vb_cli_object_calls {

@@ -114,9 +114,9 @@ uint64_t vb_guid_of_device(const struct vb_topology *topology, unsigned row)
 	return htobe64(hash_of(system_be, topology->device[row].name) | 0x0200000000000000u);
 }
 
-void vb_port_mac(uint8_t mac[MAC_BYTES])
+void vb_port_mac(uint64_t node_guid_be, uint8_t mac[MAC_BYTES])
 {
-	uint64_t hash = vb_guid_get() ^ (uint64_t)getuid() << 20;
+	uint64_t hash = node_guid_be ^ (uint64_t)getuid() << 20;
 
 	hash = vb_prng_next(&hash);
 	memcpy(mac, &hash, MAC_BYTES);

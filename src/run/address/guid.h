@@ -18,10 +18,11 @@
 uint64_t vb_guid_get(void);
 
 /*
- * The port's MAC on the Ethernet segment of this user's hub. Locally administered and derived from
- * node GUID and user, so that it differs from other hubs' and from those of interfaces.
+ * The MAC of the port of a device, by its node GUID, on the Ethernet segment of this user's hub.
+ * Locally administered and derived from that and the user, so that it differs from other devices',
+ * from other hubs' and from those of interfaces.
  */
-VB_LENT void vb_port_mac(uint8_t mac[6]);
+VB_LENT void vb_port_mac(uint64_t node_guid_be, uint8_t mac[6]);
 
 /*
  * The node GUID of a device: that of the host if there is one device, or for a row that the table
