@@ -48,8 +48,8 @@ static int address_make(struct sockaddr_un *address, socklen_t *bytes)
 	int chars, rc = vb_view_base(base);
 
 	if (rc)
-		return vb_failed_because(rc, "there is no folder to write the files to: /dev/shm, "
-					     "$XDG_RUNTIME_DIR, $TMPDIR or /tmp");
+		return vb_failed_because(rc, "there is no folder to write the files to; a tmpfs at "
+					     "/dev/shm, $XDG_RUNTIME_DIR, $TMPDIR or /tmp is one");
 	if (stat(base, &at))
 		return vb_failed(errno, base);
 	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };

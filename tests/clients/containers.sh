@@ -20,13 +20,15 @@ unshare --net --mount true 2>/dev/null || skip_all "this system lets us make no 
 # kind_new KIND USER: two containers of that kind, $one and $two.
 kind_new() {
 	pod_filter=("$VB_BUILD/tests/verbs/pod_filter" --ptrace-refused --)
-	pod_shm=64
+	pod_shm=64 pod_tmpfs=
 	case $1 in
 	"usual") pod_filter=("${pod_filter[0]}" --) ;;
 	"free") pod_filter=() ;;
 	"free, nothing to write to") pod_filter=() pod_shm=0 ;;
 	"strict, nothing to write to") pod_shm=0 ;;
+	"strict, a tmpfs at /run") pod_shm=0 pod_tmpfs=/run ;;
 	esac
+	export XDG_RUNTIME_DIR=$pod_tmpfs
 	pod_new one "$2" && pod_new two "$2"
 }
 
@@ -96,10 +98,11 @@ row() {
 }
 
 sed -n 's/^[0-9]\. `\(.*\)`$/\1/p' "$page" >"$tmp/sentences"
-for kind in usual strict free "strict, nothing to write to" "free, nothing to write to"; do
+for kind in usual strict free "strict, nothing to write to" "strict, a tmpfs at /run" \
+	"free, nothing to write to"; do
 	row "$kind" root root
 	row "$kind" "ordinary user" 65534
 done
-[ "$(grep -cE '^\| (usual|strict|free)' "$page")" = 10 ]
+[ "$(grep -cE '^\| (usual|strict|free)' "$page")" = 12 ]
 verdict "the page has no other rows" "it has" "$page"
 suite_end

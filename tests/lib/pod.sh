@@ -13,6 +13,7 @@
 pod_filter=("$VB_BUILD/tests/verbs/pod_filter" --) # with options; or none
 pod_users=$(awk '{ print $3 }' /proc/self/uid_map)	# how many there are
 pod_shm=64		# MiB of /dev/shm in the next one; 0: nobody can write there
+pod_tmpfs=		# a folder at which it has a tmpfs besides
 declare -A pod_pid	# the process that a container lives as long as
 
 # Runs as process 1 of the container.
@@ -22,6 +23,7 @@ pod_init='
 	mount -t proc proc /proc &&
 	mount -t tmpfs -o size="$2"m,mode=1777 shm /dev/shm &&
 	case $2 in 0) mount -o remount,ro /dev/shm ;; esac &&
+	if [ -n "$3" ]; then mount -t tmpfs -o mode=1777 folder "$3"; fi &&
 	mount -o remount,bind,ro / &&
 	hostname "$1" && echo ready && exec sleep infinity'
 
@@ -53,7 +55,7 @@ pod_make() {
 	shift
 	: >"$tmp/pod"
 	"${maker[@]}" --fork --kill-child --pid --ipc --mount --uts -- \
-		sh -c "$pod_init" pod "${name//_/-}" "$pod_shm" >"$tmp/pod" 2>&1 &
+		sh -c "$pod_init" pod "${name//_/-}" "$pod_shm" "$pod_tmpfs" >"$tmp/pod" 2>&1 &
 	pid=$!
 	await test -s "$tmp/pod"
 	why=$(<"$tmp/pod")
