@@ -81,7 +81,7 @@ carried() {
 # goes_down NAME HOW [ON ...]: in the middle of it that rail of the host that ON leads to which
 # carries more: Mooncake chooses by chance.
 goes_down() {
-	local name=$1 how=$2 initiator rc on_client=("${on_b[@]}") octets
+	local name=$1 how=$2 initiator rc why on_client=("${on_b[@]}") octets
 	shift 2
 	peers_target
 	octets=($(carried 0 "$@") $(carried 1 "$@"))
@@ -98,12 +98,12 @@ goes_down() {
 	rail_plugged_up $busy "$@"
 	moves_on
 	verdict "$name: it goes on when the rail is back" "it does not" "$tmp/client"
-	kill $(pgrep -P $initiator)
+	kill $(pgrep -P $initiator) 2>/dev/null
 	wait $initiator
 	rc=$?
 	process_wait $target $limit_s 2>/dev/null
-	[ $rc = 0 ] && [ $? = 0 ] && grep -q '^all octets are right' "$tmp/client"
-	verdict "$name: all octets are right" "$(status_say $rc)" "$tmp/client" "$tmp/server"
+	expect='^all octets are right' sides_judge $rc $?
+	verdict "$name: all octets are right" "$why" "$tmp/client" "$tmp/server"
 }
 
 from=$address
