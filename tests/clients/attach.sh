@@ -133,8 +133,7 @@ load_end() {
 	done
 	process_wait $client 30 || rc=$?
 	process_wait $server 30 || rc=$?
-	[ $rc = 0 ]
-	verdict "$1: the program ends well" "$(status_say $rc)" "$tmp/server" "$tmp/client"
+	ended_well "$1: the program ends well" $rc "$tmp/server" "$tmp/client"
 }
 
 # attach PID FILE [OPTION ...]: $reader is the process.
@@ -235,14 +234,14 @@ attach $client "$file"
 await has_octets "$file" 1000000
 load_end "captured to its end"
 wait $reader
-verdict "a capture ends with its process" "$(status_say $?)" "$tmp/reader"
+ended_well "a capture ends with its process" $? "$tmp/reader"
 check "and is whole" "$judge" --min 10 "$file"
 load ib_send_bw -s 4096
 attach $client "$file"
 await has_octets "$file" 1000000
 kill -KILL $client
 wait $reader
-verdict "or when that is killed" "$(status_say $?)" "$tmp/reader"
+ended_well "or when that is killed" $? "$tmp/reader"
 check "and is whole then, too" "$judge" --min 10 "$file"
 kill $server
 wait $server $client 2>/dev/null

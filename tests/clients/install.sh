@@ -94,9 +94,9 @@ if [ -n "$real_root" ]; then
 	user=()
 	installed "root installs what a user has built" "$closed" PREFIX="$closed"
 	user=("${mine[@]}")
-	[ -z "$(find "$source/build" ! -uid 65534)" ]
-	verdict "root leaves nothing in the user's build folder" \
-			"$(find "$source/build" ! -uid 65534 | head -n 3)"
+	left=$(find "$source/build" ! -uid 65534 | head -n 3)
+	[ -z "$left" ]
+	verdict "root leaves nothing in the user's build folder" "$left"
 	installed "the user builds and installs again" "$source/again" PREFIX="$source/again"
 	chown -R 0:0 "$source/build"
 else

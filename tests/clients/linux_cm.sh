@@ -111,7 +111,7 @@ cm_times() {
 	port=$((port + 1))
 	server_begin cmtime -p $port -c 20
 	client_run cmtime -s "$at" -p $port -c 20 && grep -q '^connect' "$tmp/client"
-	verdict "$name" "$(status_say $?)" "$tmp/server" "$tmp/client"
+	ended_well "$name" $? "$tmp/server" "$tmp/client"
 	process_wait $server 0 2>/dev/null
 }
 

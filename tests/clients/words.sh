@@ -275,5 +275,5 @@ forks() {
 	done
 }
 forks
-verdict "forks beside the first words" "$(status_say $?)" "$tmp/output"
+ended_well "forks beside the first words" $? "$tmp/output"
 suite_end

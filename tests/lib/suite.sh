@@ -93,6 +93,14 @@ status_say() {
 	esac
 }
 
+# ended_well NAME STATUS [FILE ...]: ok if that exit status is 0.
+ended_well() {
+	local why
+	why=$(status_say "$2")
+	[ "$2" = 0 ]
+	verdict "$1" "$why" "${@:3}"
+}
+
 # nap SECONDS: sleeps without a process of its own.
 exec {nap_from}<> <(:)
 nap() {

@@ -3,7 +3,8 @@
 # What a suite in shell says: a line of TAP for each test, and the plan as its last line.
 #
 #   ok NAME, fail NAME WHY [FILE ...], skip NAME WHY     one result; FILEs are shown
-#   CMD; verdict NAME WHY [FILE ...]                     ok if CMD succeeded, else fail
+#   CMD; verdict NAME WHY [FILE ...]                     ok if CMD succeeded, else fail; a $(...)
+#                                                        in its words would be that CMD
 #   suite_end                                            the last line of every suite
 #
 # The suite sets $tmp first, a folder of its own.

@@ -256,6 +256,14 @@ def rule_skips(files):
             for n, line in enumerate(f.code(), 1) if re.search(r"\bskip\(\)", line)]
 
 
+def rule_verdicts(files):
+    """A verdict's words run no command, which would be what it judges: tests/lib/tap.sh."""
+    words = re.compile(r"^\t*verdict (?:[^\n]*\\\n)*[^\n]*\$\([^(]", re.MULTILINE)
+    return [f"{f.path}:{f.text.count(chr(10), 0, found.start()) + 1}" for f in files
+            if f.path.startswith("tests/") and f.path.endswith(".sh")
+            for found in words.finditer(f.text)]
+
+
 def rule_security(_):
     """Each row of docs/security.md names a test, and the tests that it names are there."""
     faults = []
