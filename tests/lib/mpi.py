@@ -4,10 +4,11 @@
 once that nobody waits for yet, all to all, sums, and windows that others put into, get from and
 count in.
 
-  mpirun -np N mpi.py [OCTETS]        OCTETS: of the longest message
+  mpirun -np N mpi.py [OCTETS [PART ...]]    OCTETS: of the longest message
 
-Each process that finds something wrong says so; the first prints "mpi: N processes" if none did,
-and the exit status is 1 if one did.
+PART is one of those at the end of this file; without any, all are done. Each process that finds
+something wrong says so; the first prints "mpi: N processes" if none did, and the exit status is 1
+if one did.
 """
 import hashlib
 import struct
@@ -43,7 +44,7 @@ def ring(longest):
         octets = octets * 5 + 1
 
 
-def together():
+def together(_):
     """Messages that are there before anybody has asked for them, and then asked for backwards."""
     got = [bytearray(i * 64) for i in range(TOGETHER)]
     requests = [WORLD.Isend(noise(i * 64, ME, i), (ME + i) % ALL, tag=i) for i in range(TOGETHER)]
@@ -88,7 +89,7 @@ def windows(longest):
     window.Free()
 
 
-def counting():
+def counting(_):
     """All count in the first one's window, word 0 by fetching, word 1 not; one takes word 2."""
     window = MPI.Win.Allocate(24, 8, comm=WORLD)
     window.tomemory()[:] = bytes(24)
@@ -117,14 +118,14 @@ def counting():
     window.Free()
 
 
+PARTS = (ring, together, all_to_all, sums, windows, counting)
+
+
 def main():
     longest = int(sys.argv[1]) if len(sys.argv) > 1 else 1000000
-    ring(longest)
-    together()
-    all_to_all(longest)
-    sums(longest)
-    windows(longest)
-    counting()
+    for part in PARTS:
+        if part.__name__ in (sys.argv[2:] or (part.__name__,)):
+            part(longest)
     for fault in faults:
         print(f"mpi: process {ME}: {fault}", flush=True)
     failed = WORLD.allreduce(len(faults))
