@@ -27,16 +27,32 @@ enum { LISTEN_FD = VB_VIEW_LISTEN_FD, WAITING_MAX = 128, TRIES = 100, PATIENCE_S
 /* Settings that say what devices there are: who has others needs another tree. */
 static const char *const settings[] = { "VERBATIM_PERSONA", "VERBATIM_DEVICES", "VERBATIM_NET" };
 
+static uint32_t hash_add(uint32_t hash, const void *of, size_t bytes)
+{
+	const uint8_t *octet = of;
+
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ octet[i]) * 16777619u;
+	return hash;
+}
+
+/* Of a file that a setting names, also what changes when it is written. */
 static uint32_t settings_hash(void)
 {
 	uint32_t hash = 2166136261u; /* FNV-1a */
 
 	for (unsigned i = 0; i < VB_ARRAY_LEN(settings); i++) {
-		const char *at = getenv(settings[i]);
+		const char *value = getenv(settings[i]);
+		struct stat file;
 
-		for (; at && *at; at++)
-			hash = (hash ^ (uint8_t)*at) * 16777619u;
-		hash = (hash ^ i) * 16777619u;
+		if (value)
+			hash = hash_add(hash, value, strlen(value));
+		if (value && !stat(value, &file)) {
+			hash = hash_add(hash, &file.st_ino, sizeof(file.st_ino));
+			hash = hash_add(hash, &file.st_size, sizeof(file.st_size));
+			hash = hash_add(hash, &file.st_mtim, sizeof(file.st_mtim));
+		}
+		hash = hash_add(hash, &i, sizeof(i));
 	}
 	return hash;
 }
@@ -79,6 +95,18 @@ static void files_set(int listen_fd)
 	}
 }
 
+/* Files that the settings name are to be found from "/", too. */
+static void settings_anchor(void)
+{
+	for (unsigned i = 0; i < VB_ARRAY_LEN(settings); i++) {
+		const char *value = getenv(settings[i]);
+		char path[PATH_MAX];
+
+		if (value && *value != '/' && realpath(value, path))
+			setenv(settings[i], path, 1);
+	}
+}
+
 /* It is nobody's child, and keeps nothing of who happened to start it. */
 static void child_run(int listen_fd)
 {
@@ -97,6 +125,7 @@ static void child_run(int listen_fd)
 	files_set(listen_fd);
 	vb_hub_ordinary();
 	unsetenv("LD_PRELOAD");
+	settings_anchor();
 	if (!chdir("/"))
 		execv("/proc/self/exe", argv);
 	_exit(127);
