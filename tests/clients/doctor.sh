@@ -111,6 +111,7 @@ verdict "settings are said, and not measured" "they are measured" "$tmp/doctor"
 # --- the port and the hub ---
 
 hub_leave
+: >"$tmp/holder"
 python3 -c '
 import socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
