@@ -18,7 +18,7 @@ endif
 run := $(if $(dry),,+)@env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 
 .PHONY: all build demo check check-long asan tsan lock-order sim mutants fuzz attack bench budget \
-	clients tidy format install clean
+	clients tidy format install dist clean
 
 all: build
 
@@ -95,6 +95,10 @@ format:
 
 install:
 	@BUILD="$(BUILD)" PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" MAKE="$(MAKE)" scripts/install.sh
+
+# The source tarball of the last commit.
+dist:
+	@BUILD=$(BUILD) scripts/dist.sh
 
 clean:
 	@rm -rf build build-asan build-tsan build-order build-fuzz
