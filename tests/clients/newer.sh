@@ -127,7 +127,7 @@ module() {
 }
 
 lacking="CC_DMA_BOUNCE|renderD128|huge pages|DM dmabuf export|CQE 128B compression"
-lacking="$lacking|Unsolicited RDMA Write"
+
 if [ -n "$sid_is_known" ]; then
 	newer_pyverbs sid
 	for which in addr atomic buf cq cq_events cqex dmah mr odp parent_domain pd qp qpex \
