@@ -13,6 +13,7 @@
 #include "nic/core/later.h"
 #include "nic/core/slots.h"
 #include "nic/core/timer.h"
+#include "wire/icrc.h"
 
 struct vb_batch;
 struct vb_from;
@@ -122,6 +123,7 @@ struct vb_nic_wire {
 	struct vb_pairs *pairs;			   /* pair.h */
 	_Atomic uint32_t rx_buffer_bytes;
 	uint16_t id_first; /* first identification of the last batch of frames (rx right) */
+	struct vb_icrc_memo icrc; /* of the last frame (rx right) */
 };
 
 /* Peers on this host, which share rings with us (peer.h). */

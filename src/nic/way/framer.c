@@ -16,11 +16,20 @@ enum { SMALL_BYTES_MAX = 256 };
 /* A thread prefers the framer that it had last, which is in its cache. */
 static __thread unsigned seat_last __attribute__((tls_model("initial-exec")));
 
+static struct vb_framer *framer_make(void)
+{
+	struct vb_framer *f = malloc(sizeof(*f));
+
+	if (f)
+		f->memo.known = false;
+	return f;
+}
+
 int vb_framers_init(struct vb_nic *nic)
 {
 	for (unsigned i = 0; i < VB_FRAMERS; i++)
 		vb_lock_init(&nic->wire.framers[i].lock, VB_RANK_FRAMER);
-	nic->wire.framers[0].framer = malloc(sizeof(struct vb_framer));
+	nic->wire.framers[0].framer = framer_make();
 	return nic->wire.framers[0].framer ? 0 : ENOMEM;
 }
 
@@ -37,7 +46,7 @@ static bool seat_try(struct vb_framer_seat *seat)
 	if (!vb_lock_try(&seat->lock))
 		return false;
 	if (!seat->framer)
-		seat->framer = malloc(sizeof(*seat->framer));
+		seat->framer = framer_make();
 	if (!seat->framer)
 		vb_lock_drop(&seat->lock);
 	return seat->framer;
@@ -169,14 +178,15 @@ static bool build_copied(struct vb_framer *f, uint8_t *room, const struct vb_pat
 	if (!vb_payload_copy(room + header, payload))
 		return false;
 	memset(room + tail, 0, frame - VB_ICRC_BYTES - tail);
-	vb_icrc_put(room + frame - VB_ICRC_BYTES, vb_icrc_frame(path, room, frame, id_next(f)));
+	vb_icrc_put(room + frame - VB_ICRC_BYTES,
+		    vb_icrc_known_frame(&f->memo, path, room, frame, id_next(f)));
 	return true;
 }
 
 static bool build_large(struct vb_framer *f, uint8_t *room, const struct vb_path *path,
 			const struct vb_payload *payload, uint32_t header, uint32_t frame)
 {
-	uint32_t crc = vb_icrc_header(path, frame, id_next(f), room, header);
+	uint32_t crc = vb_icrc_known_header(&f->memo, path, frame, id_next(f), room, header);
 	uint8_t *tail = room + header + payload->bytes, *icrc = room + frame - VB_ICRC_BYTES;
 
 	if (!sum_and_copy(room + header, payload, &crc))
@@ -249,7 +259,7 @@ bool vb_framer_add_middles(struct vb_framer *f, const struct vb_pkt *first,
 	struct vb_guard guard;
 
 	vb_pkt_emit(header, first);
-	vb_icrc_run_begin(&run, &f->burst.path, frame, id_next(f), header);
+	vb_icrc_run_begin(&run, &f->memo, &f->burst.path, frame, id_next(f), header);
 	vb_guard_cover(&guard, room, payload, (size_t)n * bytes);
 	if (!vb_guard_enter(&guard))
 		return false;

@@ -25,6 +25,7 @@ struct vb_framer {
 	 * It is then sent again, which must not repeat for ever. Set by the caller.
 	 */
 	bool certain;
+	struct vb_icrc_memo memo;
 	struct iovec piece;
 	uint8_t room[VB_LINK_BURST_BYTES_MAX];
 };

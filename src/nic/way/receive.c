@@ -139,8 +139,8 @@ static bool icrc_fits(struct vb_nic *nic, const struct vb_frame *frame)
 
 	if (first && !frame->id_hint)
 		first++;
-	if (!vb_icrc_check(&frame->path, frame->data, frame->bytes,
-			   (uint16_t)(first + frame->id_hint), &id))
+	if (!vb_icrc_known_check(&nic->wire.icrc, &frame->path, frame->data, frame->bytes,
+				 (uint16_t)(first + frame->id_hint), &id))
 		return false;
 	nic->wire.id_first = (uint16_t)(id - frame->id_hint);
 	return true;

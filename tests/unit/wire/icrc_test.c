@@ -92,10 +92,11 @@ TEST(test_run)
 		const struct vb_path *path = paths[i % 2];
 		uint16_t first = i % 3 ? 0 : 0xffa1;
 		uint32_t psn = psns[i / 2];
+		struct vb_icrc_memo memo = { .known = false };
 		struct vb_icrc_run run;
 
 		vb_be32_put(bth + 8, psn);
-		vb_icrc_run_begin(&run, path, 1040, first, bth);
+		vb_icrc_run_begin(&run, &memo, path, 1040, first, bth);
 		for (uint16_t n = 0; n < 256; n++) {
 			uint16_t id = (uint16_t)(first + n);
 
@@ -110,14 +111,69 @@ TEST(test_run)
 	for (unsigned bit = 0; bit < 24; bit++) {
 		uint32_t psn = (1u << bit) - 1;
 		uint16_t id = (uint16_t)((1u << bit % 17) - 1);
+		struct vb_icrc_memo memo = { .known = false };
 		struct vb_icrc_run run;
 
 		vb_be32_put(bth + 8, psn);
-		vb_icrc_run_begin(&run, &path_ipv4, 4112, id, bth);
+		vb_icrc_run_begin(&run, &memo, &path_ipv4, 4112, id, bth);
 		vb_icrc_run_next(&run);
 		vb_be32_put(bth + 8, psn + 1);
 		assert_int_equal(run.crc, vb_icrc_header(&path_ipv4, 4112, (uint16_t)(id + 1), bth,
 							 sizeof(bth)));
+	}
+}
+
+/*
+ * With a memo: the same sums, whatever path it was used with before, for each identification, each
+ * length of frame and header, and each value of the masked octet.
+ */
+TEST(test_known)
+{
+	static uint8_t frame[FRAME_BYTES_MAX];
+	struct vb_icrc_memo memo = { .known = false };
+	const struct vb_path *path;
+	uint64_t seed = 4;
+
+	for (size_t i = 0; i < sizeof(frame); i++)
+		frame[i] = (uint8_t)vb_prng_next(&seed);
+	for (size_t bytes = VB_FRAME_BYTES_MIN; bytes <= sizeof(frame); bytes++) {
+		uint64_t r = vb_prng_next(&seed);
+		size_t header = VB_BTH_BYTES + r % (bytes - VB_FRAME_BYTES_MIN + 1);
+		struct vb_path other = r >> 40 & 1 ? path_ipv4 : path_ipv6;
+		uint16_t id = (uint16_t)(r >> 16);
+
+		/* All but one of these are part of the sum. */
+		other.src[15] = (uint8_t)(r >> 44 & 1);
+		other.dst[15] = (uint8_t)(r >> 45 & 1);
+		other.sport = (uint16_t)(r >> 46 & 1);
+		other.tclass = (uint8_t)(r >> 47 & 1);
+		path = r >> 48 & 3 ? &path_ipv4 : &other;
+		frame[RESV8A_AT] = r >> 50 & 1 ? 0 : (uint8_t)(r >> 52);
+		assert_int_equal(vb_icrc_known_frame(&memo, path, frame, bytes, id),
+				 vb_icrc_frame(path, frame, bytes, id));
+		assert_int_equal(vb_icrc_known_header(&memo, path, bytes, id, frame, header),
+				 vb_icrc_header(path, bytes, id, frame, header));
+	}
+	for (unsigned id = 0; id < 65536; id++)
+		assert_int_equal(vb_icrc_known_frame(&memo, &path_ipv4, frame, 80, (uint16_t)id),
+				 vb_icrc_frame(&path_ipv4, frame, 80, (uint16_t)id));
+}
+
+TEST(test_known_check)
+{
+	struct vb_icrc_memo memo = { .known = false };
+
+	for (size_t i = 0; i < vectors_count; i++) {
+		const struct vector *v = &vectors[i];
+		uint16_t id;
+
+		assert_true(vb_icrc_known_check(&memo, &v->path, v->frame, v->frame_bytes,
+						(uint16_t)(v->ip_id + 77), &id));
+		assert_int_equal(id, v->ipv4 ? v->ip_id : (uint16_t)(v->ip_id + 77));
+		for (size_t bytes = 0; bytes < v->frame_bytes; bytes++) {
+			if (vb_icrc_known_check(&memo, &v->path, v->frame, bytes, v->ip_id, &id))
+				assert_int_not_equal(id, v->ip_id);
+		}
 	}
 }
 
