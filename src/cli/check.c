@@ -14,6 +14,7 @@
 #include "base/words.h"
 #include "cli/cli.h"
 #include "cli/flaws.h"
+#include "cli/help/help.h"
 #include "cli/run.h"
 
 static struct {
@@ -96,8 +97,8 @@ static int usage(FILE *out, int status)
 	for (unsigned i = 0; i < VB_ARRAY_LEN(options); i++)
 		fprintf(out, "  %-18s %-4s  %s\n", options[i].name,
 			options[i].argument ? options[i].argument : "", options[i].help);
-	fputs("\nCMD runs as by `verbatim run`, whose options may stand behind `--`:\n"
-	      "  verbatim check --json -- verbatim run --quiet -- ucx_perftest\n", out);
+	fputs("\nCMD runs as by `verbatim run`, whose options may stand behind `--`.\n", out);
+	vb_cli_examples_print("check", out);
 	return status;
 }
 

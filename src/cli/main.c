@@ -11,6 +11,7 @@
 #include "cli/devices.h"
 #include "cli/doctor/doctor.h"
 #include "cli/explain/explain.h"
+#include "cli/help/help.h"
 #include "cli/hub.h"
 #include "cli/metrics.h"
 #include "cli/record.h"
@@ -42,9 +43,9 @@ static const struct command commands[] = {
 	  "the packets of a running process, for Wireshark" },
 	{ "explain", vb_cli_explain, "[--json] FILE ...",
 	  "what went wrong in captures, in words" },
-	{ "top",     vb_cli_top,     "[-b] [-s COLUMN] [-f TEXT]",
+	{ "top",     vb_cli_top,     "[OPTIONS]",
 	  "what queue pairs do at this moment" },
-	{ "trace",   vb_cli_trace,   "[-o FILE] [--udp] -- CMD",
+	{ "trace",   vb_cli_trace,   "[OPTIONS] -- CMD [ARGS]",
 	  "run a program, and make a timeline of it" },
 	{ "record",  vb_cli_record,  "[-o FOLDER] [-m MIB] -- CMD",
 	  "run a program, and record what enters its NIC" },
@@ -82,8 +83,9 @@ static int command_run(const struct command *command, int argc, char **argv)
 	/* These have help of their own, and may run a program called help. */
 	if (runs || argc != 2 || !is_help(argv[1]))
 		return command->run(argc, argv);
-	printf("usage: verbatim %s %s\n\n  %s\n", command->name, command->arguments,
-	       command->help);
+	printf("usage: verbatim %s%s%s\n\n  %s\n", command->name, *command->arguments ? " " : "",
+	       command->arguments, command->help);
+	vb_cli_help_print(command->name, stdout);
 	return VB_CLI_OK;
 }
 

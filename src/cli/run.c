@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/words.h"
 #include "cli/cli.h"
+#include "cli/help/help.h"
 #include "cli/settings.h"
 #include "view/show.h"
 
@@ -57,6 +58,7 @@ static int usage(FILE *out, int status)
 	for (unsigned i = 0; i < VB_ARRAY_LEN(options); i++)
 		fprintf(out, "  %-10s %-4s  %s\n", options[i].name,
 			options[i].argument ? options[i].argument : "", options[i].help);
+	vb_cli_examples_print("run", out);
 	return status;
 }
 

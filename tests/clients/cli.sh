@@ -49,6 +49,11 @@ for help in --help -h help; do
 		says 0 "^usage: verbatim $command" $command $help
 	done
 done
+# Every command of the list has an example.
+commands=$("$verbatim" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+for command in ${commands:-none}; do
+	says 0 "^  (VERBATIM_[A-Z]*=.* )?verbatim $command" "$command" --help
+done
 says 0 '^verbatim [0-9]' --version
 says 0 '--fault  *TEXT' run --help
 says 0 '--fault  *TEXT' run -h
