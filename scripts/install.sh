@@ -33,7 +33,7 @@ may_write() {
 	[ -d "$folder" ] && [ -w "$folder" ] && [ -x "$folder" ]
 }
 
-for part in bin lib/verbatim include/infiniband share/man/man1 share/man/man7; do
+for part in bin lib/verbatim include/infiniband share; do
 	may_write "$DESTDIR$PREFIX/$part" ||
 		stop "user $(id -un) may not write to $folder: have root do it (sudo make install" \
 			"PREFIX=$PREFIX), or choose a folder of yours (make install" \
