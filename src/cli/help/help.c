@@ -22,6 +22,11 @@ static const struct page pages[] = {
 	{ "devices", NULL,
 	  "  verbatim devices\n"
 	  "  VERBATIM_PERSONA=efa verbatim devices\n" },
+	{ "doctor",
+	  "  --json         as JSON\n"
+	  "  --quick        without the measurement, which takes about three seconds\n",
+	  "  verbatim doctor\n"
+	  "  verbatim doctor --quick --json\n" },
 	{ "status",
 	  "  --json         as JSON\n",
 	  "  verbatim status --json\n" },
