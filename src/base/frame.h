@@ -38,6 +38,12 @@ struct vb_burst {
 	void *claim; /* of first_id (link.h); NULL: none */
 };
 
+/* From the BTH to the ICRC, of all its frames. */
+static inline uint64_t vb_burst_octets(const struct vb_burst *burst)
+{
+	return (uint64_t)(burst->frames - 1) * burst->frame_bytes + burst->last_bytes;
+}
+
 /* A received frame. The octets stay valid until the next rx call on that link. */
 struct vb_frame {
 	struct vb_path path; /* src: the sender; dst: our address that it was sent to */

@@ -4,11 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "hub/ask/samples.h"
+#include "run/process/sample.h"
 
 #define FIELD(word, member, grows, text)                                                          \
 	{ word, text, grows, offsetof(struct vb_sample_qp, member),                               \
@@ -55,41 +54,6 @@ const char *vb_cli_way_name(const struct vb_sample_qp *qp)
 	return qp->way < VB_ARRAY_LEN(names) ? names[qp->way] : "?";
 }
 
-/* Is it whole, and of this build? Its texts are made printable. */
-static bool is_good(struct vb_sample *sample, size_t bytes)
-{
-	char device[VB_SAMPLE_DEVICE_BYTES] = "";
-
-	if (bytes < sizeof(*sample) || sample->magic != VB_SAMPLE_MAGIC ||
-	    sample->bytes != sizeof(struct vb_sample_qp) || sample->stats != VB_STATS ||
-	    sample->qps != (bytes - sizeof(*sample)) / sizeof(struct vb_sample_qp))
-		return false;
-	memcpy(device, sample->device, sizeof(device) - 1);
-	vb_hub_text_copy(sample->device, sizeof(device), device);
-	for (unsigned i = 0; i < sample->qps; i++) {
-		char text[VB_SAMPLE_SERVICE_BYTES] = "";
-
-		memcpy(text, sample->qp[i].service, sizeof(text) - 1);
-		vb_hub_text_copy(sample->qp[i].service, sizeof(text), text);
-	}
-	return true;
-}
-
-static struct vb_sample *sample_read(int fd)
-{
-	struct vb_sample *sample;
-	struct stat st;
-
-	if (fstat(fd, &st) || st.st_size < (off_t)sizeof(*sample) || st.st_size > 1 << 30)
-		return NULL;
-	sample = malloc((size_t)st.st_size);
-	if (sample && pread(fd, sample, (size_t)st.st_size, 0) == st.st_size &&
-	    is_good(sample, (size_t)st.st_size))
-		return sample;
-	free(sample);
-	return NULL;
-}
-
 static int by_number(const void *a, const void *b)
 {
 	const struct vb_cli_process *left = a, *right = b;
@@ -104,7 +68,7 @@ static void process_add(struct vb_cli_view *view, const struct vb_hub_said *said
 {
 	struct vb_cli_process *process = &view->process[view->count];
 
-	process->sample = sample_read(said->fd);
+	process->sample = vb_sample_read(said->fd);
 	if (!process->sample) {
 		view->silent++;
 		return;

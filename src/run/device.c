@@ -625,6 +625,7 @@ static int device_start(struct vb_device *dev)
 static void log_counters(struct vb_device *dev)
 {
 	vb_sample_log(dev->nic, dev->said.row);
+	vb_sample_leave(dev->nic, dev->said.row);
 	vb_cm_device_log(dev);
 	vb_faults_log(dev->faults);
 }

@@ -21,6 +21,7 @@
 #include "hub/channel.h"
 #include "run/process/env.h"
 #include "run/process/topology.h"
+#include "view/counters.h"
 #include "view/facts.h"
 #include "view/files.h"
 #include "view/lease.h"
@@ -31,7 +32,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-enum { NS_PER_MS = 1000000, TABLE_FDS = 3 };
+enum { NS_PER_MS = 1000000, TABLE_FDS = 4, LOOK_EVERY_MS = 1000 };
 
 /* A program that was shown the tree, or, after its end, another one that still sees it. */
 struct user {
@@ -44,6 +45,7 @@ struct user {
 struct keeper {
 	struct vb_view_root root;
 	struct vb_view_facts facts;
+	struct vb_view_counters counters;
 	struct user *user;
 	unsigned users, room;
 	int listen_fd, signal_fd;
@@ -206,17 +208,18 @@ static void step(struct keeper *keeper, const struct pollfd *fds)
 	if (vb_view_facts_refresh(&keeper->facts, vb_hub_now_ns()))
 		vb_view_files_write(&keeper->root, keeper->facts.device,
 				    keeper->facts.topology->count);
+	vb_view_counters_refresh(&keeper->counters, vb_hub_now_ns());
 	if (fds[0].revents)
 		asked(keeper);
 }
 
-/* How long to sleep; -1: until something happens, 0: nobody has used it for long. */
+/* How long to sleep, unless something happens; 0: nobody has used it for long. */
 static int patience_ms(const struct keeper *keeper)
 {
 	uint64_t lonely = vb_hub_now_ns() - keeper->lonely_ns;
 
 	if (keeper->users)
-		return keeper->facts.gids[0].watch_fd < 0 ? 1000 : -1;
+		return LOOK_EVERY_MS;
 	return lonely >= keeper->idle_ns ? 0 : (int)((keeper->idle_ns - lonely) / NS_PER_MS) + 1;
 }
 
@@ -234,6 +237,7 @@ static int serve(struct keeper *keeper)
 		fds[0].fd = keeper->listen_fd;
 		fds[1].fd = keeper->signal_fd;
 		fds[2].fd = keeper->facts.gids[0].watch_fd;
+		fds[3].fd = keeper->counters.watch_fd;
 		for (unsigned i = 0; i < keeper->users; i++) {
 			fds[TABLE_FDS + 2 * i].fd = keeper->user[i].pidfd;
 			fds[TABLE_FDS + 2 * i + 1].fd = keeper->user[i].fd;
@@ -276,6 +280,15 @@ static int personas_read(struct vb_persona personas[VB_TOPOLOGY_DEVICES_MAX],
 	return 0;
 }
 
+static int tree_make(struct keeper *keeper)
+{
+	unsigned count = keeper->facts.topology->count;
+	int rc = vb_view_files_write(&keeper->root, keeper->facts.device, count);
+
+	return rc ? rc : vb_view_counters_open(&keeper->counters, &keeper->root,
+					       keeper->facts.device, count);
+}
+
 int vb_view_keep(int listen_fd)
 {
 	const struct vb_topology *topology = vb_topology_here();
@@ -297,9 +310,10 @@ int vb_view_keep(int listen_fd)
 	    vb_view_facts_open(&keeper.facts, topology, personas))
 		return 1;
 	if (!vb_view_root_make(&keeper.root)) {
-		if (!vb_view_files_write(&keeper.root, keeper.facts.device,
-					 keeper.facts.topology->count))
+		if (!tree_make(&keeper)) {
 			serve(&keeper);
+			vb_view_counters_close(&keeper.counters);
+		}
 		/* Nobody gets this tree any more; who asks starts another keeper. */
 		close(listen_fd);
 		vb_view_root_remove(&keeper.root);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/prf.h"
 #include "base/psn.h"
 #include "nic/data/latency.h"
 #include "nic/data/qp.h"
@@ -88,19 +89,29 @@ static void qp_fill(struct vb_sample_qp *row, struct vb_qp *qp)
 		row->receives = vb_rq_count(&qp->recv.own_rq);
 }
 
+void vb_nic_sample_sums(struct vb_nic *nic, struct vb_sample *sums)
+{
+	/* Lanes count for themselves, until somebody asks. */
+	vb_peers_count(nic);
+	*sums = (struct vb_sample){
+		.magic = VB_SAMPLE_MAGIC,
+		.bytes = sizeof(struct vb_sample_qp),
+		.stats = VB_STATS,
+		.origin = vb_prf(nic->keys.secret, VB_SAMPLE_MAGIC),
+	};
+	for (unsigned i = 0; i < VB_STATS; i++)
+		sums->stat[i] = atomic_load_explicit(&nic->stats.count[i], memory_order_relaxed);
+}
+
 static void nic_fill(struct vb_sample *sample, struct vb_nic *nic)
 {
-	sample->magic = VB_SAMPLE_MAGIC;
-	sample->bytes = sizeof(struct vb_sample_qp);
-	sample->stats = VB_STATS;
+	vb_nic_sample_sums(nic, sample);
 	sample->pds = atomic_load(&nic->counts.pds);
 	sample->cqs = atomic_load(&nic->counts.cqs);
 	sample->srqs = atomic_load(&nic->counts.srqs);
 	vb_lock_take(&nic->keys.lock);
 	sample->regions = nic->keys.mrs;
 	vb_lock_drop(&nic->keys.lock);
-	for (unsigned i = 0; i < VB_STATS; i++)
-		sample->stat[i] = atomic_load_explicit(&nic->stats.count[i], memory_order_relaxed);
 }
 
 /* Contexts made later are measured from the next look on. */

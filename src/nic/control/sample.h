@@ -65,6 +65,7 @@ struct vb_sample {
 	uint32_t pds, cqs, srqs, regions;
 	uint32_t qps;
 	char device[VB_SAMPLE_DEVICE_BYTES]; /* its name, which whoever sends the sample fills in */
+	uint64_t origin;   /* of this NIC, which no other has */
 	uint64_t taken_ns; /* CLOCK_MONOTONIC */
 	uint64_t stat[VB_STATS];
 	struct vb_sample_qp qp[]; /* by QPN */
@@ -76,5 +77,8 @@ struct vb_sample {
  * (data/latency.h); 0: that is not known, and nothing is measured for it.
  */
 struct vb_sample *vb_nic_sample(struct vb_nic *nic, uint32_t measure_s, size_t *bytes);
+
+/* Only the counters, and whose they are: without QPs. Never waits for another thread for long. */
+void vb_nic_sample_sums(struct vb_nic *nic, struct vb_sample *sums);
 
 #endif

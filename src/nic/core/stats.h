@@ -10,9 +10,13 @@
 
 #define VB_STAT_LIST(X)                                                                           \
 	X(RX_FRAMES, "rx_frames")                                                                 \
+	X(RX_OCTETS, "rx_octets")                                                                 \
 	X(RX_LANE_FRAMES, "rx_shared_memory_frames")                                              \
+	X(RX_LANE_OCTETS, "rx_shared_memory_octets")                                              \
 	X(DIRECT_OPS, "direct_operations")                                                        \
+	X(DIRECT_OCTETS, "direct_octets")                                                         \
 	X(TX_FRAMES, "tx_frames")                                                                 \
+	X(TX_OCTETS, "tx_octets")                                                                 \
 	X(TX_BURSTS, "tx_bursts")                                                                 \
 	X(TX_FULL, "tx_link_full")                                                                \
 	X(TX_LOST, "tx_link_error")                                                               \

@@ -332,6 +332,7 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 	}
 	/* Not in the NIC's statistics at once, where threads would collide. */
 	lane->direct.done += done;
+	lane->direct.octets += done ? wqe->bytes : 0;
 	vb_lock_drop(&lane->direct.lock);
 	if (!done && qp->user.has_parcels)
 		vb_parcel_drop(qp);
@@ -342,7 +343,8 @@ void vb_direct_count(struct vb_lane *lane)
 {
 	vb_lock_take(&lane->direct.lock);
 	vb_stat_add(&lane->peer->nic->stats, VB_STAT_DIRECT_OPS, lane->direct.done);
-	lane->direct.done = 0;
+	vb_stat_add(&lane->peer->nic->stats, VB_STAT_DIRECT_OCTETS, lane->direct.octets);
+	lane->direct.done = lane->direct.octets = 0;
 	vb_lock_drop(&lane->direct.lock);
 }
 

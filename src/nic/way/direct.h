@@ -50,7 +50,7 @@ struct vb_direct {
 	vb_lock lock;
 	uint32_t count; /* as published in `direct` */
 	bool heeded;	/* the owner is known to check the mark */
-	uint64_t done;	/* operations not yet in the NIC's statistics */
+	uint64_t done, octets; /* of operations not yet in the NIC's statistics */
 	struct vb_direct_map map[VB_DIRECT_MAPS];
 };
 

@@ -43,7 +43,7 @@ static void begin(struct intake *in, struct vb_nic *nic, uint64_t now_ns)
 }
 
 /* Places all before acknowledgements leave, unless these promise no more than the specification. */
-static void end(struct intake *in, struct vb_lane *lane, unsigned frames)
+static void end(struct intake *in, struct vb_lane *lane, unsigned frames, uint64_t octets)
 {
 	bool iba = in->batch.nic->host.order->iba;
 
@@ -51,7 +51,7 @@ static void end(struct intake *in, struct vb_lane *lane, unsigned frames)
 		vb_journal_settle();
 	vb_order_dawdle(in->batch.nic, &in->draws, LATE_ONE_IN);
 	if (lane)
-		vb_lane_end(&in->batch, lane, frames, false);
+		vb_lane_end(&in->batch, lane, frames, octets, false);
 	else
 		vb_batch_end(&in->batch);
 	if (iba)
@@ -141,14 +141,14 @@ static void rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned count
 		prepare_frame(&in, &frames[place[i]], stream[place[i]]);
 		vb_take_frame(&in.batch, &frames[place[i]]);
 	}
-	end(&in, NULL, 0);
+	end(&in, NULL, 0, 0);
 }
 
 uint64_t vb_disorder_rx(struct vb_nic *nic, const struct vb_frame *frames, unsigned count)
 {
 	uint64_t now_ns = vb_nic_now_ns(nic), begun_ns = now_ns;
 
-	vb_stat_add(&nic->stats, VB_STAT_RX_FRAMES, count);
+	vb_frames_count(nic, frames, count);
 	for (unsigned n; count; frames += n, count -= n) {
 		n = count < VB_ORDER_MAX ? count : VB_ORDER_MAX;
 		rx(nic, frames, n, now_ns);
@@ -164,6 +164,7 @@ unsigned vb_disorder_take(struct vb_lane *lane)
 	uint8_t place[VB_ORDER_MAX];
 	struct intake in;
 	unsigned count = 0;
+	uint64_t octets = 0;
 
 	begin(&in, lane->peer->nic, 0);
 	if (vb_ring_ready(&lane->rx))
@@ -172,7 +173,7 @@ unsigned vb_disorder_take(struct vb_lane *lane)
 		stream[count] = stream_of(&in, frame[count].octets, frame[count].head_bytes,
 					  count);
 		vb_ring_pass(&lane->rx);
-		count++;
+		octets += frame[count++].payload_bytes;
 	}
 	vb_order_streams(&in.draws, stream, count, place);
 	for (unsigned i = 0; i < count; i++) {
@@ -182,7 +183,7 @@ unsigned vb_disorder_take(struct vb_lane *lane)
 			from->payload_bytes);
 		vb_take_lane_frame(&in.batch, lane, from);
 	}
-	end(&in, lane, count);
+	end(&in, lane, count, octets);
 	/* Until here the frames were read. */
 	if (vb_ring_tell(&lane->rx))
 		vb_lane_tell_room(lane);

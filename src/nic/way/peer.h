@@ -68,7 +68,7 @@ struct vb_lane {
 	_Alignas(VB_RING_LINE_BYTES) vb_lock rx_lock;
 	struct vb_ring_rx rx;
 	unsigned (*take)(struct vb_lane *lane); /* how frames are taken (receive.h, disorder.h) */
-	uint64_t frames; /* taken, and not yet in the NIC's statistics */
+	uint64_t frames, octets; /* taken, and not yet in the NIC's statistics */
 	_Atomic uint64_t unsettled; /* the value of `direct` for which waiting failed */
 };
 

@@ -238,6 +238,16 @@ static __attribute__((noinline)) void take_watched(struct vb_batch *batch,
 	}
 }
 
+void vb_frames_count(struct vb_nic *nic, const struct vb_frame *frames, unsigned n)
+{
+	uint64_t octets = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		octets += frames[i].bytes;
+	vb_stat_add(&nic->stats, VB_STAT_RX_FRAMES, n);
+	vb_stat_add(&nic->stats, VB_STAT_RX_OCTETS, octets);
+}
+
 static uint64_t take(struct vb_nic *nic, const struct vb_frame *frames, unsigned n, bool polled)
 {
 	struct vb_batch batch = {
@@ -247,7 +257,7 @@ static uint64_t take(struct vb_nic *nic, const struct vb_frame *frames, unsigned
 		.touched = VB_LATER_EMPTY,
 	};
 
-	vb_stat_add(&nic->stats, VB_STAT_RX_FRAMES, n);
+	vb_frames_count(nic, frames, n);
 	if (vb_nic_is_watched(nic))
 		take_watched(&batch, frames, n);
 	else
@@ -370,7 +380,8 @@ VB_FOLDED void take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
 
 /* As many as take_batch() does. */
 static __attribute__((noinline)) unsigned take_batch_watched(struct vb_batch *batch,
-							     struct vb_lane *lane, bool *told)
+							     struct vb_lane *lane,
+							     unsigned *bytes, bool *told)
 {
 	struct vb_ring_frame frame;
 	struct vb_watch watch;
@@ -383,6 +394,7 @@ static __attribute__((noinline)) unsigned take_batch_watched(struct vb_batch *ba
 			vb_watch_ring(&watch, batch, &frame);
 		take_lane_frame(batch, lane, &frame);
 		vb_watch_end(&watch);
+		*bytes += frame.payload_bytes;
 		*told |= vb_ring_release(&lane->rx);
 		n++;
 	}
@@ -395,7 +407,8 @@ void vb_take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
 	take_lane_frame(batch, lane, from);
 }
 
-inline void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned frames, bool told)
+inline void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned frames, uint64_t octets,
+			bool told)
 {
 	if (vb_ring_rx_is_broken(&lane->rx) &&
 	    !(atomic_fetch_or(&lane->peer->marks, VB_PEER_BROKEN) & VB_PEER_BROKEN))
@@ -404,6 +417,7 @@ inline void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned f
 	if (batch->went_out)
 		vb_segment_flush(batch->nic);
 	lane->frames += frames;
+	lane->octets += octets;
 	if (told)
 		vb_lane_tell_room(lane);
 }
@@ -416,7 +430,7 @@ unsigned vb_lane_take(struct vb_lane *lane)
 	bool told = false;
 
 	if (vb_peer_marks(lane->peer) & VB_PEER_WATCHED) {
-		n = take_batch_watched(&batch, lane, &told);
+		n = take_batch_watched(&batch, lane, &bytes, &told);
 	} else {
 		while (n < BATCH_FRAMES_MAX && bytes < BATCH_BYTES_MAX &&
 		       vb_ring_take(&lane->rx, &frame)) {
@@ -428,7 +442,7 @@ unsigned vb_lane_take(struct vb_lane *lane)
 			n++;
 		}
 	}
-	vb_lane_end(&batch, lane, n, told);
+	vb_lane_end(&batch, lane, n, bytes, told);
 	return n;
 }
 
@@ -446,7 +460,8 @@ unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane)
 void vb_lane_count(struct vb_lane *lane)
 {
 	vb_stat_add(&lane->peer->nic->stats, VB_STAT_RX_LANE_FRAMES, lane->frames);
-	lane->frames = 0;
+	vb_stat_add(&lane->peer->nic->stats, VB_STAT_RX_LANE_OCTETS, lane->octets);
+	lane->frames = lane->octets = 0;
 }
 
 void vb_lane_drain(struct vb_lane *lane)

@@ -30,10 +30,12 @@ unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane);
 bool vb_lane_path(struct vb_frame *frame, const struct vb_ring_frame *from, uint32_t head);
 
 /* One frame, and the end of a batch: for who has batches of its own (disorder.h). */
+void vb_frames_count(struct vb_nic *nic, const struct vb_frame *frames, unsigned n);
 void vb_take_frame(struct vb_batch *batch, const struct vb_frame *frame);
 void vb_take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
 			const struct vb_ring_frame *frame);
-void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned frames, bool told);
+void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned frames, uint64_t octets,
+		 bool told);
 
 /* lane->take: takes up to a batch of frames; rx_lock held. */
 unsigned vb_lane_take(struct vb_lane *lane);

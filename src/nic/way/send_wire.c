@@ -105,6 +105,8 @@ static bool flush(struct vb_sender *s)
 		return false;
 	}
 	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, burst->frames);
+	if (!err)
+		vb_stat_add(&nic->stats, VB_STAT_TX_OCTETS, vb_burst_octets(burst));
 	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
 	count_again(qp, &s->req_pos);
 	vb_req_sent(&qp->req, &s->req_pos, qp->now_ns);

@@ -87,6 +87,8 @@ static bool send_by_wire(struct vb_nic *nic, const struct vb_qp *qp, struct vb_p
 	if (qp && !err && vb_nic_is_watched(nic))
 		vb_watch_burst(nic, qp, &burst);
 	vb_stat_add(&nic->stats, err ? VB_STAT_TX_LOST : VB_STAT_TX_FRAMES, 1);
+	if (!err)
+		vb_stat_add(&nic->stats, VB_STAT_TX_OCTETS, bytes);
 	vb_stat_add(&nic->stats, VB_STAT_TX_BURSTS, 1);
 	return true;
 }
