@@ -17,8 +17,8 @@ check="$demo python3 python3-prometheus-client binutils rdmacm-utils python3-pyv
 	dapl2-utils librpma-dev mpich tshark nftables iperf3 util-linux procps valgrind
 	redis-tools memcached libmemcached-tools nginx-light apache2-utils curl socat netcat-openbsd
 	qemu-system-x86 busybox-static kmod tgt libiscsi-bin qemu-utils qemu-block-extra
-	open-iscsi e2fsprogs gdb python3-venv libnuma1 g++ libgloo-dev hwloc-nox libhwloc-plugins mandoc
-	man-db zsh fish prometheus-node-exporter"
+	open-iscsi e2fsprogs gdb python3-venv libnuma1 g++ libgloo-dev hwloc-nox libhwloc-plugins
+	mandoc man-db zsh fish prometheus-node-exporter"
 # libFuzzer is part of clang's runtime, which clang only recommends.
 fuzz="$build clang libclang-rt-dev llvm"
 # What the figures are compared with, and drawn by.

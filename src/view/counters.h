@@ -49,8 +49,8 @@ int vb_view_counters_open(struct vb_view_counters *counters, const struct vb_vie
 void vb_view_counters_close(struct vb_view_counters *counters);
 
 /*
- * Brings the files up to date: with what was left, and, if the last time was a second ago, with what
- * those say that live.
+ * Brings the files up to date: with what was left, and, if the last time was a second ago, with
+ * what those say that live.
  */
 void vb_view_counters_refresh(struct vb_view_counters *counters, uint64_t now_ns);
 

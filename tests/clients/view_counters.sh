@@ -171,10 +171,12 @@ is_more() {
 }
 
 before=$(value hw_counters/rx_icrc_encapsulated)
-VERBATIM_FAULT=corrupt=5%,seed=3 write_run && await is_more hw_counters/rx_icrc_encapsulated "$before"
+VERBATIM_FAULT=corrupt=5%,seed=3 write_run &&
+	await is_more hw_counters/rx_icrc_encapsulated "$before"
 verdict "a wrong ICRC is counted" "it is not" "$tmp/output"
 before=$(value hw_counters/packet_seq_err)
-VERBATIM_FAULT=loss=2%,seed=3 write_run && await is_more hw_counters/packet_seq_err "$before"
+VERBATIM_FAULT=loss=2%,seed=3 write_run &&
+	await is_more hw_counters/packet_seq_err "$before"
 verdict "a NAK of a sequence error is counted" "it is not" "$tmp/output"
 
 value_of() {

@@ -407,8 +407,8 @@ void vb_take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
 	take_lane_frame(batch, lane, from);
 }
 
-inline void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned frames, uint64_t octets,
-			bool told)
+inline void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned frames,
+			uint64_t octets, bool told)
 {
 	if (vb_ring_rx_is_broken(&lane->rx) &&
 	    !(atomic_fetch_or(&lane->peer->marks, VB_PEER_BROKEN) & VB_PEER_BROKEN))

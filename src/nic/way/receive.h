@@ -34,8 +34,8 @@ void vb_frames_count(struct vb_nic *nic, const struct vb_frame *frames, unsigned
 void vb_take_frame(struct vb_batch *batch, const struct vb_frame *frame);
 void vb_take_lane_frame(struct vb_batch *batch, struct vb_lane *lane,
 			const struct vb_ring_frame *frame);
-void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned frames, uint64_t octets,
-		 bool told);
+void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned frames,
+		 uint64_t octets, bool told);
 
 /* lane->take: takes up to a batch of frames; rx_lock held. */
 unsigned vb_lane_take(struct vb_lane *lane);
