@@ -88,6 +88,8 @@ nginx_says() {
 		http {
 			sendfile on;
 			access_log off;
+			# Which connection reaches the usual bound, and is closed, would be chance.
+			keepalive_requests 100000;
 			client_body_temp_path $work/body;
 			proxy_temp_path $work/proxy;
 			fastcgi_temp_path $work/fastcgi;

@@ -29,6 +29,13 @@ run() {
 	"${as[@]}" "$verbatim" run --view="$view" -- "$@"
 }
 
+# run_held ARGS...: likewise, in the background; it ends with the suite. Sets $held_pid.
+run_held() {
+	(exec "${as[@]}" "$verbatim" run --view="$view" -- "$@") >"$tmp/held" 2>&1 &
+	held_pid=$!
+	held+=("$held_pid")
+}
+
 # The folder of the tree, which both views have as files.
 root_of() {
 	# shellcheck disable=SC2016 # another shell's
@@ -102,11 +109,10 @@ exporter_shows() {
 	# A program in Go asks the kernel itself, and not the C library.
 	[ "$view" = preload ] && path=(--path.sysfs="$(root_of)/sys")
 	web=$((web + 1))
-	run $exporter --collector.disable-defaults --collector.infiniband \
-		--web.listen-address=127.0.0.1:$web "${path[@]}" >"$tmp/exporter" 2>&1 &
-	held+=($!)
+	run_held $exporter --collector.disable-defaults --collector.infiniband \
+		--web.listen-address=127.0.0.1:$web "${path[@]}"
 	await exporter_is_up
-	verdict "$1: it answers" "it does not" "$tmp/exporter"
+	verdict "$1: it answers" "it does not" "$tmp/held"
 	grep -q '^node_infiniband_info{.*device="verbatim0".*}' "$tmp/metrics" &&
 		[ "$(metric rate_bytes_per_second)" = 12500000000 ] &&
 		[ "$(metric state_id)" = 4 ]
@@ -148,18 +154,17 @@ as=() view=preload
 # --- who has ended ---
 
 before=$(value counters/port_xmit_data)
-run ib_write_bw -d verbatim0 -x 0 -s $size -D 60 -p 19498 >"$tmp/server" 2>&1 &
-held+=($!)
-port_wait 19498 $!
-run ib_write_bw -d verbatim0 -x 0 -s $size -D 60 -p 19498 127.0.0.1 >"$tmp/output" 2>&1 &
-writer=$!
+run_held ib_write_bw -d verbatim0 -x 0 -s $size -D 60 -p 19498
+server=$held_pid
+port_wait 19498 "$server"
+run_held ib_write_bw -d verbatim0 -x 0 -s $size -D 60 -p 19498 127.0.0.1
 moves() {
 	[ $(($(value counters/port_xmit_data) - before)) -gt 0 ]
 }
 await moves
 verdict "a process that runs counts" "it does not" "$tmp/output"
-kill -KILL $writer
-wait $writer 2>/dev/null
+kill -KILL "$held_pid" "$server"
+wait "$held_pid" "$server" 2>/dev/null
 before=$(value counters/port_xmit_data)
 write_run && await moves
 verdict "one that was killed is not taken away" "the sum is less" "$tmp/output"

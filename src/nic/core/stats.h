@@ -70,6 +70,30 @@ static inline void vb_stat_add(struct vb_stats *stats, enum vb_stat stat, uint64
 	atomic_fetch_add_explicit(&stats->count[stat], n, memory_order_relaxed);
 }
 
+/*
+ * What is counted by whoever holds a lock, and read by who cannot wait for it: cheaper than a
+ * counter that all threads add to.
+ */
+struct vb_held_sum {
+	_Atomic uint64_t sum, taken;
+};
+
+static inline void vb_held_sum_add(struct vb_held_sum *held, uint64_t n)
+{
+	uint64_t sum = atomic_load_explicit(&held->sum, memory_order_relaxed);
+
+	atomic_store_explicit(&held->sum, sum + n, memory_order_relaxed);
+}
+
+/* Adds what came since the last time. Any thread, without the lock. */
+static inline void vb_held_sum_take(struct vb_held_sum *held, struct vb_stats *stats,
+				    enum vb_stat stat)
+{
+	uint64_t sum = atomic_load_explicit(&held->sum, memory_order_relaxed);
+
+	vb_stat_add(stats, stat, sum - atomic_exchange(&held->taken, sum));
+}
+
 /* Was a packet dropped? */
 static inline bool vb_stat_is_drop(enum vb_stat stat)
 {

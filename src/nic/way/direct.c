@@ -331,8 +331,10 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 				      memory_order_release);
 	}
 	/* Not in the NIC's statistics at once, where threads would collide. */
-	lane->direct.done += done;
-	lane->direct.octets += done ? wqe->bytes : 0;
+	if (done) {
+		vb_held_sum_add(&lane->direct.done, 1);
+		vb_held_sum_add(&lane->direct.octets, wqe->bytes);
+	}
 	vb_lock_drop(&lane->direct.lock);
 	if (!done && qp->user.has_parcels)
 		vb_parcel_drop(qp);
@@ -341,11 +343,10 @@ bool vb_direct_try(struct vb_qp *qp, const struct vb_wqe *wqe, bool more)
 
 void vb_direct_count(struct vb_lane *lane)
 {
-	vb_lock_take(&lane->direct.lock);
-	vb_stat_add(&lane->peer->nic->stats, VB_STAT_DIRECT_OPS, lane->direct.done);
-	vb_stat_add(&lane->peer->nic->stats, VB_STAT_DIRECT_OCTETS, lane->direct.octets);
-	lane->direct.done = lane->direct.octets = 0;
-	vb_lock_drop(&lane->direct.lock);
+	struct vb_stats *stats = &lane->peer->nic->stats;
+
+	vb_held_sum_take(&lane->direct.done, stats, VB_STAT_DIRECT_OPS);
+	vb_held_sum_take(&lane->direct.octets, stats, VB_STAT_DIRECT_OCTETS);
 }
 
 /* --- the owner's side --- */

@@ -31,6 +31,7 @@
 #include "base/lock.h"
 #include "base/ring.h"
 #include "nic/core/limits.h"
+#include "nic/core/stats.h"
 
 struct vb_lane;
 struct vb_nic;
@@ -50,7 +51,7 @@ struct vb_direct {
 	vb_lock lock;
 	uint32_t count; /* as published in `direct` */
 	bool heeded;	/* the owner is known to check the mark */
-	uint64_t done, octets; /* of operations not yet in the NIC's statistics */
+	struct vb_held_sum done, octets; /* operations, which the NIC's statistics do not have */
 	struct vb_direct_map map[VB_DIRECT_MAPS];
 };
 

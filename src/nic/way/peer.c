@@ -538,10 +538,7 @@ void vb_peers_count(struct vb_nic *nic)
 		struct vb_peer *peer = peer_nth(nic, i);
 
 		for (unsigned k = 0; k < VB_RING_LANES; k++) {
-			if (vb_lock_try(&peer->lane[k].rx_lock)) {
-				vb_lane_count(&peer->lane[k]);
-				vb_lock_drop(&peer->lane[k].rx_lock);
-			}
+			vb_lane_count(&peer->lane[k]);
 			vb_direct_count(&peer->lane[k]);
 		}
 	}

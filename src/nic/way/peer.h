@@ -23,6 +23,7 @@
 #include "nic/way/direct.h"
 #include "nic/core/export.h"
 #include "nic/core/later.h"
+#include "nic/core/stats.h"
 #include "wire/opcode.h"
 
 struct vb_peer;
@@ -68,7 +69,7 @@ struct vb_lane {
 	_Alignas(VB_RING_LINE_BYTES) vb_lock rx_lock;
 	struct vb_ring_rx rx;
 	unsigned (*take)(struct vb_lane *lane); /* how frames are taken (receive.h, disorder.h) */
-	uint64_t frames, octets; /* taken, and not yet in the NIC's statistics */
+	struct vb_held_sum frames, octets; /* taken; the NIC's statistics do not have them */
 	_Atomic uint64_t unsettled; /* the value of `direct` for which waiting failed */
 };
 

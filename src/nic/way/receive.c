@@ -416,8 +416,8 @@ inline void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned f
 	vb_batch_end(batch);
 	if (batch->went_out)
 		vb_segment_flush(batch->nic);
-	lane->frames += frames;
-	lane->octets += octets;
+	vb_held_sum_add(&lane->frames, frames);
+	vb_held_sum_add(&lane->octets, octets);
 	if (told)
 		vb_lane_tell_room(lane);
 }
@@ -459,9 +459,10 @@ unsigned vb_lane_rx(struct vb_nic *nic, struct vb_lane *lane)
 
 void vb_lane_count(struct vb_lane *lane)
 {
-	vb_stat_add(&lane->peer->nic->stats, VB_STAT_RX_LANE_FRAMES, lane->frames);
-	vb_stat_add(&lane->peer->nic->stats, VB_STAT_RX_LANE_OCTETS, lane->octets);
-	lane->frames = lane->octets = 0;
+	struct vb_stats *stats = &lane->peer->nic->stats;
+
+	vb_held_sum_take(&lane->frames, stats, VB_STAT_RX_LANE_FRAMES);
+	vb_held_sum_take(&lane->octets, stats, VB_STAT_RX_LANE_OCTETS);
 }
 
 void vb_lane_drain(struct vb_lane *lane)

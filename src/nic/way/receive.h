@@ -40,7 +40,7 @@ void vb_lane_end(struct vb_batch *batch, struct vb_lane *lane, unsigned frames,
 /* lane->take: takes up to a batch of frames; rx_lock held. */
 unsigned vb_lane_take(struct vb_lane *lane);
 
-/* Updates the NIC's statistics; rx_lock held. */
+/* Updates the NIC's statistics. Any thread. */
 void vb_lane_count(struct vb_lane *lane);
 
 /* Takes everything that was there, waiting for other threads that do. */
