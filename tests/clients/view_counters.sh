@@ -149,7 +149,7 @@ if user_become; then
 else
 	skip "an ordinary user" "nobody cannot read $VB_BUILD"
 fi
-as=() view=preload
+as=() on_server=() on_client=() view=preload
 
 # --- who has ended ---
 
