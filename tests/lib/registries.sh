@@ -139,3 +139,24 @@ peers_killed() {
 peers_write() {
 	grep -q '^writing' "$tmp/client" || gone $initiator
 }
+
+# by_each CMD: with 4 processes, with 2 by UDP, and as an ordinary user in each view. For suites of
+# MPI, whose CMD takes the number of processes.
+by_each() {
+	PREFIX=
+	"$1" 4
+	link_use udp
+	"$1" 2
+	unset VERBATIM_LINK
+	over=
+	if user_become; then
+		export HOME=/nonexistent
+		for view in "${views[@]}"; do
+			run=("$VB_BUILD/verbatim" run "$view" --)
+			PREFIX="$view, an ordinary user, "
+			"$1" 2
+		done
+	else
+		skip "an ordinary user" "nobody cannot read $VB_BUILD"
+	fi
+}

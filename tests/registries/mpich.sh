@@ -45,20 +45,5 @@ everything() {
 VERBATIM_PERSONA=efa "${run[@]}" lstopo-no-graphics --whole-io --of xml \
 	>"$tmp/topology.xml" 2>/dev/null
 
-PREFIX=
-everything 4
-link_use udp
-everything 2
-unset VERBATIM_LINK
-over=
-if user_become; then
-	export HOME=/nonexistent
-	for view in "${views[@]}"; do
-		run=("$VB_BUILD/verbatim" run "$view" --)
-		PREFIX="$view, an ordinary user, "
-		everything 2
-	done
-else
-	skip "an ordinary user" "nobody cannot read $VB_BUILD"
-fi
+by_each everything
 suite_end

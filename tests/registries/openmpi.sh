@@ -40,20 +40,5 @@ everything() {
 	unset VERBATIM_PERSONA
 }
 
-PREFIX=
-everything 4
-link_use udp
-everything 2
-unset VERBATIM_LINK
-over=
-if user_become; then
-	export HOME=/nonexistent
-	for view in "${views[@]}"; do
-		run=("$VB_BUILD/verbatim" run "$view" --)
-		PREFIX="$view, an ordinary user, "
-		everything 2
-	done
-else
-	skip "an ordinary user" "nobody cannot read $VB_BUILD"
-fi
+by_each everything
 suite_end
