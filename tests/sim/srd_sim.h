@@ -30,6 +30,7 @@ enum {
 	MESSAGE_MAX = 9000,
 	PATTERN_BYTES = 16384,
 	STEPS_MAX = 4000000,
+	OCTETS_FROM = 1,
 };
 
 #define CALM_NS_MAX (400ull * 1000 * 1000 * 1000)
@@ -92,35 +93,7 @@ extern struct sim {
 	uint64_t death_ns;
 } sim;
 
-void failed(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
-
-#define require(cond)                                                                             \
-	do {                                                                                      \
-		if (!(cond))                                                                      \
-			failed("%s:%d: not so: %s", __FILE__, __LINE__, #cond);                   \
-	} while (0)
-
-static inline uint32_t below(uint32_t n)
-{
-	return (uint32_t)(vb_prng_next(&sim.rng) % n);
-}
-
-static inline bool chance(unsigned percent)
-{
-	return below(100) < percent;
-}
-
-/* Octets that tell where they come from. */
-static inline uint8_t octet(uint32_t key, uint32_t at)
-{
-	return (uint8_t)(key * 131 + at * 7 + (at >> 8) + 1);
-}
-
-static inline void fill(uint8_t *to, uint32_t bytes, uint32_t key)
-{
-	for (uint32_t i = 0; i < bytes; i++)
-		to[i] = octet(key, i);
-}
+#include "draws.h"
 
 void world_make(void);
 void world_unmake(void);
