@@ -176,20 +176,17 @@ static int files_write(struct vb_view_counters *counters)
 {
 	int rc = 0;
 
-	for (unsigned i = 0; i < counters->devices && !rc; i++) {
-		bool up = counters->device[i].up;
-
-		counters->ended[i].downs += counters->ended[i].was_up && !up;
-		counters->ended[i].was_up = up;
+	for (unsigned i = 0; i < counters->devices && !rc; i++)
 		rc = device_write(counters, i);
-	}
 	return rc;
 }
 
 /* --- where they come from --- */
 
-static void left_take(struct vb_view_counters *counters)
+/* Returns true if there was anything. */
+static bool left_take(struct vb_view_counters *counters)
 {
+	bool any = false;
 	char events[EVENTS_BYTES];
 	struct dirent *entry;
 	DIR *dir;
@@ -212,9 +209,27 @@ static void left_take(struct vb_view_counters *counters)
 		free(sums);
 		vb_fd_close(&fd);
 		unlinkat(counters->left_fd, entry->d_name, 0);
+		any = true;
 	}
 	if (dir)
 		closedir(dir);
+	return any;
+}
+
+/* Returns true if a port went down. */
+static bool ports_look(struct vb_view_counters *counters)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < counters->devices; i++) {
+		struct vb_view_ended *ended = &counters->ended[i];
+		bool down = ended->was_up && !counters->device[i].up;
+
+		ended->downs += down;
+		ended->was_up = counters->device[i].up;
+		any |= down;
+	}
+	return any;
 }
 
 static void all_ask(struct vb_view_counters *counters)
@@ -238,13 +253,17 @@ static void all_ask(struct vb_view_counters *counters)
 
 void vb_view_counters_refresh(struct vb_view_counters *counters, uint64_t now_ns)
 {
+	bool news = now_ns - counters->asked_ns >= ask_every_ns;
+
 	/* First those that live: what one leaves then is newer. */
-	if (now_ns - counters->asked_ns >= ask_every_ns) {
+	if (news) {
 		all_ask(counters);
 		counters->asked_ns = now_ns;
 	}
-	left_take(counters);
-	files_write(counters);
+	news |= left_take(counters);
+	news |= ports_look(counters);
+	if (news)
+		files_write(counters);
 }
 
 /* --- opening --- */
@@ -278,6 +297,8 @@ int vb_view_counters_open(struct vb_view_counters *counters, const struct vb_vie
 		.watch_fd = VB_FD_NONE,
 	};
 	rc = counters->ended ? left_make(counters) : ENOMEM;
+	if (!rc)
+		ports_look(counters);
 	if (!rc)
 		rc = files_write(counters);
 	if (rc)
