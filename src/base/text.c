@@ -46,3 +46,17 @@ void vb_text_add_typed(struct vb_text *text, const char *typed, size_t bytes)
 	if (shown < bytes)
 		vb_text_add(text, "...", NULL);
 }
+
+void vb_text_add_cannot(struct vb_text *text, const char *what, const char *typed, size_t bytes,
+			const char *absent, const char *good)
+{
+	vb_text_add(text, what, NULL);
+	if (bytes) {
+		vb_text_add(text, " cannot be '", NULL);
+		vb_text_add_typed(text, typed, bytes);
+		vb_text_add(text, "'", NULL);
+	} else {
+		vb_text_add(text, " is ", absent, NULL);
+	}
+	vb_text_add(text, ": it is ", good, NULL);
+}

@@ -29,4 +29,10 @@ void vb_text_add(struct vb_text *text, ...) __attribute__((sentinel));
  */
 void vb_text_add_typed(struct vb_text *text, const char *typed, size_t bytes);
 
+/*
+ * "WHAT cannot be 'TYPED': it is GOOD"; where nothing was typed, "WHAT is ABSENT: it is GOOD".
+ */
+void vb_text_add_cannot(struct vb_text *text, const char *what, const char *typed, size_t bytes,
+			const char *absent, const char *good);
+
 #endif

@@ -79,17 +79,7 @@ static struct vb_text *wrong(struct reader *r, struct word word)
 /* "... 'WORD': it is THIS" */
 static bool wrong_value(struct reader *r, struct word word, const char *what, const char *good)
 {
-	struct vb_text *why = wrong(r, word);
-
-	vb_text_add(why, what, NULL);
-	if (word.bytes) {
-		vb_text_add(why, " cannot be '", NULL);
-		vb_text_add_typed(why, word.text, word.bytes);
-		vb_text_add(why, "'", NULL);
-	} else {
-		vb_text_add(why, " is missing", NULL);
-	}
-	vb_text_add(why, ": it is ", good, NULL);
+	vb_text_add_cannot(wrong(r, word), what, word.text, word.bytes, "missing", good);
 	return false;
 }
 

@@ -5,17 +5,8 @@
 
 bool vb_key_wrong(struct vb_lines *lines, const char *what, struct vb_span value, const char *good)
 {
-	struct vb_text *why = vb_lines_wrong(lines, value);
-
-	vb_text_add(why, what, NULL);
-	if (value.bytes) {
-		vb_text_add(why, " cannot be '", NULL);
-		vb_text_add_typed(why, value.text, value.bytes);
-		vb_text_add(why, "'", NULL);
-	} else {
-		vb_text_add(why, " is empty", NULL);
-	}
-	vb_text_add(why, ": it is ", good, NULL);
+	vb_text_add_cannot(vb_lines_wrong(lines, value), what, value.text, value.bytes, "empty",
+			   good);
 	return false;
 }
 
