@@ -5,11 +5,9 @@
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "group.h"
+#include "tables.h"
 
 enum { FEW, NONE, DEVICES, MOST = 8, OBJECTS = 4, REGION_BYTES = 8192 };
 
@@ -50,16 +48,9 @@ static uint8_t memory[2 * REGION_BYTES];
 
 static int devices_open(void **state)
 {
-	char path[] = "/tmp/verbatim-limits-XXXXXX";
-	struct ibv_device **list;
-	int fd = mkstemp(path), count;
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	int count;
+	struct ibv_device **list = table_devices(table, &count);
 
-	if (!file || fputs(table, file) < 0 || fclose(file))
-		return -1;
-	setenv("VERBATIM_DEVICES", path, 1);
-	list = ibv_get_device_list(&count);
-	unlink(path);
 	for (int i = 0; i < DEVICES; i++) {
 		devices[i] = count == DEVICES ? ibv_open_device(list[i]) : NULL;
 		if (!devices[i])
