@@ -145,24 +145,9 @@ extern struct sim {
 	unsigned up, rejected, ups_checked, deaths, forged, floods, laps, sidrs;
 } sim;
 
-void failed(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-#define require(cond)                                                           \
-	do {                                                                    \
-		if (!(cond))                                                    \
-			failed("%s:%d: not so: %s", __FILE__, __LINE__, #cond); \
-	} while (0)
-
-static inline uint32_t below(uint32_t n)
-{
-	return (uint32_t)(vb_prng_next(&sim.rng) % n);
-}
-
-static inline bool chance(unsigned percent)
-{
-	return below(100) < percent;
-}
+#include "draws.h"
 
 static inline bool happens(uint32_t ppm)
 {

@@ -115,6 +115,7 @@ extern struct sim {
 } sim;
 
 #include "draws.h"
+#include "octets.h"
 
 void world_make(void);
 void world_unmake(void);

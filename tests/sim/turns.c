@@ -5,6 +5,24 @@
 
 #include SIM_WORLD
 
+bool faults_draw(struct fabric_faults *faults, bool *ipv4)
+{
+	static const uint32_t most_ppm[] = { 0, 10000, 30000, 50000 };
+	uint32_t most = most_ppm[below(VB_ARRAY_LEN(most_ppm))];
+
+	*faults = (struct fabric_faults){ .queue_max = UINT32_MAX, .late_ns = 1 };
+	*ipv4 = chance(50);
+	if (!most)
+		return false;
+	faults->loss = below(most);
+	faults->dup = below(most);
+	faults->reorder = below(most);
+	faults->corrupt = below(most / 2);
+	faults->full = chance(30) ? below(200000) : 0;
+	faults->late_ns = chance(30) ? 5000000 : 100000;
+	return true;
+}
+
 /* --- what a NIC asks of its surroundings --- */
 
 static uint64_t host_now_ns(void *arg)

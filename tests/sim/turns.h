@@ -2,13 +2,14 @@
 #ifndef VB_TESTS_SIM_TURNS_H
 #define VB_TESTS_SIM_TURNS_H
 
-/* How time passes in the worlds of sim_xrc, sim_dc and sim_srd: nodes with a NIC each. */
+/* What goes wrong, and how time passes, where nodes have a NIC each: sim_xrc, sim_dc, sim_srd. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "nic/core/nic_host.h"
 
+struct fabric_faults;
 struct node;
 
 /* What a world does in a turn. */
@@ -24,6 +25,9 @@ struct turns {
  * so many times.
  */
 void turns_take(const struct turns *turns, unsigned polls);
+
+/* Whether addresses are IPv4, and what goes wrong on the fabric. False: nothing does. */
+bool faults_draw(struct fabric_faults *faults, bool *ipv4);
 
 /* The clock, the wire and the slot of a node's NIC: host->arg is the node. */
 void turns_host(struct vb_nic_host *host);

@@ -243,22 +243,12 @@ static void connect(unsigned s)
 
 void world_make(void)
 {
-	static const uint32_t most_ppm[] = { 0, 10000, 30000, 50000 };
-	uint32_t most = most_ppm[below(VB_ARRAY_LEN(most_ppm))];
-	struct fabric_faults faults = { .queue_max = UINT32_MAX, .late_ns = 1 };
-	bool ipv4 = chance(50);
+	struct fabric_faults faults;
+	bool ipv4;
 
-	sim.faulty = most;
+	sim.faulty = faults_draw(&faults, &ipv4);
 	sim.paths_rng = sim.seed * 0xd1342543de82ef95u + 7;
 	sim.migrates = vb_prng_next(&sim.paths_rng) % 2;
-	if (most) {
-		faults.loss = below(most);
-		faults.dup = below(most);
-		faults.reorder = below(most);
-		faults.corrupt = below(most / 2);
-		faults.full = chance(30) ? below(200000) : 0;
-		faults.late_ns = chance(30) ? 5000000 : 100000;
-	}
 	fabric_init(&sim.fabric, vb_prng_next(&sim.rng), &faults);
 	sim.fabric.trace = sim.trace;
 	sim.fabric.steer = steer;
