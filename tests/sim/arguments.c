@@ -65,3 +65,14 @@ int sim_range_parse(int argc, char **argv, const char *usage, struct sim_range *
 		return sim_refuse("number of runs", argv[2], "less, from that seed on");
 	return 0;
 }
+
+uint64_t sim_runs(const struct sim_range *range, bool (*run)(uint64_t seed, bool trace))
+{
+	const char *v = getenv("V");
+	bool trace = range->single && v && *v && *v != '0';
+	uint64_t failures = 0;
+
+	for (uint64_t i = 0; i < range->count; i++)
+		failures += !run(range->from + i, trace);
+	return failures;
+}

@@ -29,4 +29,10 @@ int sim_count_parse(const char *text, uint64_t *count);
 /* SEED | --count N [FROM]. 0, or SIM_BAD_USAGE after a message. */
 int sim_range_parse(int argc, char **argv, const char *usage, struct sim_range *range);
 
+/*
+ * Runs each seed; a single one tells what happens if V is set in the environment, and not 0.
+ * Returns how many failed.
+ */
+uint64_t sim_runs(const struct sim_range *range, bool (*run)(uint64_t seed, bool trace));
+
 #endif

@@ -23,16 +23,6 @@ static struct {
 	unsigned long long up, checked, rejected, deaths, forged, stale, floods, laps, sidrs;
 } sums;
 
-void failed(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(sim.why, sizeof(sim.why), format, args);
-	va_end(args);
-	longjmp(sim.failed, 1);
-}
-
 void trace(const char *format, ...)
 {
 	va_list args;
@@ -220,14 +210,12 @@ static bool run(uint64_t seed, bool tracing)
 
 int main(int argc, char **argv)
 {
-	const char *v = getenv("V");
 	struct sim_range range;
-	uint64_t failures = 0;
+	uint64_t failures;
 
 	if (sim_range_parse(argc, argv, "sim_cm SEED | --count N [FROM]", &range))
 		return SIM_BAD_USAGE;
-	for (uint64_t i = 0; i < range.count; i++)
-		failures += !run(range.from + i, range.single && v && *v && *v != '0');
+	failures = sim_runs(&range, run);
 	if (range.single && !failures)
 		printf("seed %llu: ok\n", (unsigned long long)range.from);
 	if (range.count >= MANY)

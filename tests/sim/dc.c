@@ -14,24 +14,12 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "nic/core/timer.h"
 #include "nic/data/qp_error.h"
 
 static unsigned long long deaths, errors, recovered, streams_reset, by_ring, connects, arrived;
-
-void failed(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(sim.why, sizeof(sim.why), format, args);
-	va_end(args);
-	longjmp(sim.failed, 1);
-}
 
 /* --- work requests --- */
 
@@ -54,15 +42,6 @@ static bool is_write(const struct op *op)
 static bool lands(const struct op *op)
 {
 	return op->opcode == IBV_WR_RDMA_READ || op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static bool is_filled(const uint8_t *at, uint32_t bytes, uint32_t key, uint32_t from)
-{
-	for (uint32_t i = 0; i < bytes; i++) {
-		if (at[i] != octet(key, from + i))
-			return false;
-	}
-	return true;
 }
 
 static unsigned dci_of(const struct sender *sender)
@@ -445,15 +424,13 @@ static bool run(uint64_t seed, bool trace)
 
 int main(int argc, char **argv)
 {
-	const char *v = getenv("V");
 	struct sim_range range;
-	uint64_t failures = 0;
+	uint64_t failures;
 
 	if (sim_range_parse(argc, argv, "sim_dc SEED | --count N [FROM]", &range))
 		return SIM_BAD_USAGE;
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	for (uint64_t i = 0; i < range.count; i++)
-		failures += !run(range.from + i, range.single && v && *v && *v != '0');
+	failures = sim_runs(&range, run);
 	printf("%llu runs, %llu failed; %llu connections, %llu messages, %llu ends of targets, "
 	       "%llu errors, %llu resets of QPs, %llu of streams, %llu frames by rings\n",
 	       (unsigned long long)range.count, (unsigned long long)failures, connects, arrived,

@@ -4,7 +4,19 @@
 
 /* What worlds draw and require. Included where struct sim is known. */
 
-void failed(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+#include <stdarg.h>
+#include <stdio.h>
+
+/* The run ends, and says why. */
+static inline __attribute__((noreturn, format(printf, 1, 2))) void failed(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sim.why, sizeof(sim.why), format, args);
+	va_end(args);
+	longjmp(sim.failed, 1);
+}
 
 #define require(cond)                                                                             \
 	do {                                                                                      \

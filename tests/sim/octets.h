@@ -16,4 +16,13 @@ static inline void fill(uint8_t *to, uint32_t bytes, uint32_t key)
 		to[i] = octet(key, i);
 }
 
+static inline bool is_filled(const uint8_t *at, uint32_t bytes, uint32_t key, uint32_t from)
+{
+	for (uint32_t i = 0; i < bytes; i++) {
+		if (at[i] != octet(key, from + i))
+			return false;
+	}
+	return true;
+}
+
 #endif

@@ -14,24 +14,12 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "nic/core/timer.h"
 #include "nic/data/qp_error.h"
 
 static unsigned long long deaths, errors, by_ring, arrived, overtook, overtook_by_rings;
-
-void failed(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(sim.why, sizeof(sim.why), format, args);
-	va_end(args);
-	longjmp(sim.failed, 1);
-}
 
 /* --- work requests --- */
 
@@ -49,15 +37,6 @@ static bool takes_recv(const struct op *op)
 static bool is_write(const struct op *op)
 {
 	return op->opcode == IBV_WR_RDMA_WRITE || op->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
-
-static bool is_filled(const uint8_t *at, uint32_t bytes, uint32_t key, uint32_t from)
-{
-	for (uint32_t i = 0; i < bytes; i++) {
-		if (at[i] != octet(key, from + i))
-			return false;
-	}
-	return true;
 }
 
 /* A SEND begins with its number, behind which is its data. */
@@ -387,15 +366,13 @@ static bool is_ordered(uint64_t runs)
 
 int main(int argc, char **argv)
 {
-	const char *v = getenv("V");
 	struct sim_range range;
-	uint64_t failures = 0;
+	uint64_t failures;
 
 	if (sim_range_parse(argc, argv, "sim_srd SEED | --count N [FROM]", &range))
 		return SIM_BAD_USAGE;
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	for (uint64_t i = 0; i < range.count; i++)
-		failures += !run(range.from + i, range.single && v && *v && *v != '0');
+	failures = sim_runs(&range, run);
 	failures += is_ordered(range.count);
 	printf("%llu runs, %llu failed; %llu messages, %llu overtook others, %llu by rings; "
 	       "%llu ends of QPs, %llu errors, %llu frames by rings\n",

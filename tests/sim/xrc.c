@@ -11,9 +11,7 @@
  * QPs are gone.
  */
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "arguments.h"
@@ -25,25 +23,6 @@
 enum { MANY = 200 }; /* runs: some of all that may happen is in them */
 
 static unsigned long long broken_runs, deaths, noted, by_ring, migrations; /* in all runs */
-
-void failed(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(sim.why, sizeof(sim.why), format, args);
-	va_end(args);
-	longjmp(sim.failed, 1);
-}
-
-static bool is_filled(const uint8_t *from, uint32_t bytes, uint32_t key, uint32_t offset)
-{
-	for (uint32_t i = 0; i < bytes; i++) {
-		if (from[i] != octet(key, offset + i))
-			return false;
-	}
-	return true;
-}
 
 static uint32_t key_of(unsigned s, unsigned number)
 {
@@ -412,15 +391,13 @@ static bool run(uint64_t seed, bool trace)
 
 int main(int argc, char **argv)
 {
-	const char *v = getenv("V");
 	struct sim_range range;
-	uint64_t failures = 0;
+	uint64_t failures;
 
 	if (sim_range_parse(argc, argv, "sim_xrc SEED | --count N [FROM]", &range))
 		return SIM_BAD_USAGE;
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	for (uint64_t i = 0; i < range.count; i++)
-		failures += !run(range.from + i, range.single && v && *v && *v != '0');
+	failures = sim_runs(&range, run);
 	if (range.count >= MANY && migrations < range.count / 4) {
 		printf("only %llu migrations in %llu runs\n", migrations,
 		       (unsigned long long)range.count);
